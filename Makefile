@@ -2,15 +2,15 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
-# Whose bugs `make mutants` plants: tasks, reads or replicas.
+# Program whose bugs `make mutants` plants: tasks, reads or replicas.
 PROGRAM ?= tasks
-# How often `make lab-reads` lets each fault happen.
+# Occurrences of each fault in `make lab-reads`.
 RUNS ?= 20
-# Where `make figures` finds the real traces that have columns; they are no part of the project.
+# The real traces, which are not part of the project.
 MIDFLIGHT_TRACES ?= $(wildcard ../shared/traces)
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
-# The kernel engine and the ILP are built where their tools are: `make KERNEL=no ILP=no` leaves them out, yes insists on one.
+# auto: build these parts if their tools are installed.
 KERNEL ?= auto
 ILP ?= auto
 ifeq ($(filter auto yes no,$(KERNEL)),)
@@ -26,15 +26,14 @@ KERNEL_no =
 KERNEL_yes = kernel
 ILP_no =
 ILP_yes = ilp
-# Asked once, and only by a target that builds.
+# Evaluated once, and only by a target that builds.
 KERNEL_auto = $(eval KERNEL_auto := $(shell .ci/features kernel))$(KERNEL_auto)
 ILP_auto = $(eval ILP_auto := $(shell .ci/features ilp))$(ILP_auto)
 HAS_KERNEL = $(KERNEL_$(KERNEL))
 PARTS = $(HAS_KERNEL) $(ILP_$(ILP))
-# What a user installs, and what studies it.
 PRODUCT = -p midflight-cli $(addprefix --features midflight-cli/,$(PARTS))
 LABORATORY = -p midflight-lab $(addprefix --features midflight-lab/,$(PARTS))
-# The workspace has a program of its own in the tests.
+# The tests have a program of their own, midflight-echo.
 ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS)) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/release
@@ -48,14 +47,14 @@ help: ## this list
 	@echo "  KERNEL=no      behind any of them: without the kernel engine, which is built where its tools are"
 	@echo "  ILP=no         the same for the ILP of midflight plan"
 
-# With cargo's progress: the first time takes minutes.
+# The first build takes minutes.
 release: ## the command midflight
 	@$(CARGO) build --locked --release $(PRODUCT)
 
 laboratory: ## the command midflight-lab, which measures and checks
 	@$(CARGO) build --locked --release $(LABORATORY)
 
-# Without the kernel engine and the ILP, which it does not use.
+# The demo uses neither the kernel engine nor the ILP.
 demo: ## the main job: schedule a generated workload through the switch and print the delays
 	@$(CARGO) build --locked --release -p midflight-cli
 	@$(RELEASE)/midflight replay $(ARGS)
@@ -65,14 +64,13 @@ package: release ## a Debian package of this build, with manual pages, completio
 	@deploy/debian/contents $(RELEASE)/midflight $(RELEASE)/package
 	@$(CARGO) deb --locked --package midflight-cli --no-build --strip
 
-# How often `make properties` runs all property tests.
 SEEDS ?= 10
 
-# An environment with the Python package, and what its tests need.
+# An environment with the Python package and its tests' requirements.
 python: ## the Python package in an environment of its own (target/python), and its tests
 	@CARGO="$(CARGO)" FEATURES="$(addprefix --features midflight-cli/,$(PARTS))" .ci/python $(ARGS)
 
-# After the tests only PyO3 and the native part are compiled. That needs --tests: without, cargo chooses other features of what all share.
+# With the tests' build, only PyO3 and the native part are compiled. Without --tests, cargo chooses other features for shared crates.
 python-tests: ## the same with the build of the tests; skips without Python 3.11 or a registry
 	@CARGO="$(CARGO)" PROFILE=dev .ci/python --may-skip --wheel --all "$(ALL) --tests --lib --bins"
 
@@ -85,13 +83,13 @@ properties: ## the property tests of the protocols and the core SEEDS (10) times
 	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks reads replicas dataplane spec rmt sim); \
 	done
 
-# Property tests draw the same cases each time; `make properties` draws others.
+# Property tests use the same cases each time; `make properties` draws others.
 test mutants: export PROPTEST_RNG_SEED ?= 1
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
 	@CARGO="$(CARGO)" .ci/run-tests --sanitize-core $(ALL)
 
-# The packages that have a feature for the kernel engine or the ILP.
+# Packages with a feature for the kernel engine or the ILP.
 WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host lab placement spec)
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
@@ -105,7 +103,7 @@ docs: ## the Rust documentation, warnings as errors, and the links of the guide
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked $(ALL) --no-deps
 	.ci/check-links
 
-# What this machine can measure; the argument goes behind each.
+# Benchmarks for this machine; the argument is appended to each.
 define benchmarks
 @$(LAB) bench core $(1)
 @$(LAB) bench loop $(1)
@@ -119,7 +117,7 @@ bench: laboratory ## the core, then client, switch and executor on this machine;
 bench-against: laboratory ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
 	$(call benchmarks,--against "$(AGAINST)" $(ARGS))
 
-# Command and package of one build, which cargo puts side by side.
+# Needs both from one build, in the same folder.
 bench-python: ## calls of Python functions, and programs, beside joblib, Dask and Ray, which it installs; twelve minutes
 	@$(CARGO) build --locked --release -p midflight-python $(LABORATORY)
 	@$(RELEASE)/midflight-lab bench python --work-dir $(TARGET)/bench-python $(ARGS)
@@ -139,22 +137,21 @@ check-asic: ## every state of small queues of the asic engine, then with planted
 	@nice $(LAB) check asic $(ARGS)
 	@nice $(LAB) check asic --planted
 
-# Exit code 3: a tool is missing, and it said which.
+# Exit code 3: a tool is missing.
 p4: laboratory ## the P4 programs: compile, run in BMv2, compare with the model; as root; needs p4c and BMv2, else it says what is missing
 	@nice $(LAB) check p4 $(ARGS) || [ $$? -eq 3 ]
 
 check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
 	@nice $(LAB) check reads $(ARGS)
 
-# --nocapture: it says how many states there are.
 check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
 	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
 
 lab-reads: laboratory ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
 	@nice $(LAB) faults --runs $(RUNS) $(ARGS)
 
-# Without the ILP, in which no bug is planted: its solver takes as long to compile as all else. One build for the command and for the tests: each of two would choose other features, and compile most of what both need again. A test
-# of the command is among them because cargo builds the command for it.
+# Without the ILP: it has no planted bugs, and its solver compiles as long as all the rest. One build for command and tests, as two would
+# choose different features and compile shared crates twice. A test of the command makes cargo build the command.
 MUTANTS = $(TARGET)/mutants/built.json
 BEYOND = -p midflight-wire -p midflight-spec -p midflight-host --lib --test wire --test frames --test addresses
 
@@ -164,7 +161,7 @@ mutants: ## plant known bugs, one at a time, and see check-faults or a test find
 	    -p midflight-lab --test usage $(BEYOND) --features midflight-lab/mutants $(addprefix --features midflight-lab/,$(HAS_KERNEL)) >$(MUTANTS)
 	@nice $$(sed -n 's/.*"executable":"\([^"]*\/midflight-lab\)".*/\1/p' $(MUTANTS)) sim mutants $(PROGRAM) --tests $(MUTANTS) $(ARGS)
 
-# docs/figures/cells has a sample of the cells, for `sim figure --recheck`; all of them take seven hours on two cores.
+# docs/figures/cells has a sample of the cells, for `sim figure --recheck`; all cells take seven hours on two cores.
 figures: ## the papers' figures again into docs/figures; goes on where it was
 	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure --all --out docs/figures --cells $(TARGET)/figures/cells $(ARGS)
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Midflight's front door: makes this machine able to build, then runs a target of the Makefile.
+# Prepares this machine for building, then runs a target of the Makefile.
 #
 #     ./do demo     the main job       ./do test     all tests       ./do          what else there is
 #
-# KERNEL=no ./do TARGET leaves the kernel engine out, and what it needs; ILP=no the solver of `midflight plan`.
-# Does nothing that is done already, and says nothing when there is nothing to do.
+# KERNEL=no ./do TARGET omits the kernel engine and its requirements; ILP=no the solver of `midflight plan`.
+# Skips, silently, what is already done.
 set -eu
 cd "$(dirname "$0")"
 
@@ -12,7 +12,6 @@ say() { printf 'do: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Debian packages behind the commands that are missing.
 missing_packages() {
     have cc && [ -e /usr/include/stdio.h ] || echo build-essential
     have make || echo make
@@ -21,7 +20,7 @@ missing_packages() {
     if needs_python && ! has_venv; then echo python3 python3-venv; fi
 }
 
-# How to become root: nothing to add, or sudo. Asks for a password only if told to, and if there is somebody to ask.
+# Sets `root`: nothing, or sudo. Asks for a password only with `ask` and a terminal.
 as_root() { # [ask]
     if [ "$(id -u)" = 0 ]; then root=''
     elif have sudo && { sudo -n true 2>/dev/null || { [ "${1:-}" = ask ] && [ -t 0 ]; }; }; then root=sudo
@@ -29,8 +28,8 @@ as_root() { # [ask]
     fi
 }
 
-# apt-get as root, in silence unless it fails. Waits up to five minutes for another one, such as the first upgrade of a fresh
-# machine: apt-get itself waits for one of its three locks only.
+# Silent unless it fails. Waits up to five minutes for another apt-get, such as a fresh machine's first upgrade: apt-get itself waits for
+# only one of its three locks.
 apt_get() {
     log=$(mktemp)
     waits=0
@@ -58,22 +57,22 @@ install_packages() {
     apt_get update && apt_get install $packages || exit 1
 }
 
-# What tests/page/run needs.
+# Requirements of tests/page/run.
 have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 2>/dev/null; }
 
-# Only tests use real stores: nobody else gets their services.
+# Only tests use real backends.
 wants_stores() { [ "$command" = test ]; }
 
-# Only the Python package needs Python; one of its targets does without.
+# python-tests also works without Python.
 needs_python() { case $command in python | wheel | bench-python) [ -z "${PYTHON:-}" ] ;; *) return 1 ;; esac; }
 wants_python() { [ "$command" = python-tests ] || needs_python; }
 
-# A Python that can make environments; `.ci/python` looks for one that is new enough.
+# `.ci/python` looks for one that is new enough.
 has_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
 
-# What all else works without, one line each.
+# Optional parts that are missing, one line each.
 lacking() {
-    # The demo uses none of the rest.
+    # The demo uses none of them.
     [ "$command" != demo ] || return 0
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
     [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
@@ -89,7 +88,7 @@ lacking() {
     fi
 }
 
-# The Debian packages for that; of the kernel engine's none where no clang is new enough.
+# No packages for the kernel engine if no clang is new enough.
 lacking_packages() {
     case $(lacking) in
     *kernel*) if clang_package; then echo libelf-dev zlib1g-dev pkg-config linux-libc-dev; fi ;;
@@ -99,7 +98,7 @@ lacking_packages() {
     if wants_stores; then
         have memcached || echo memcached
         have redis-server || echo redis-server
-        # Ubuntu has no such package, but a snap.
+        # Ubuntu has a snap instead of this package.
         have_browser || ! apt-cache show chromium >/dev/null 2>&1 || echo chromium python3-venv
     fi
     if wants_python && ! has_venv; then echo python3 python3-venv; fi
@@ -115,8 +114,7 @@ clang_package() {
     return 1
 }
 
-# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day for each command: they want
-# different things.
+# Reports what cannot be installed. Tries once a day per command, because commands need different parts.
 install_lacking() {
     [ -n "$(lacking)" ] || return 0
     tried=${CARGO_TARGET_DIR:-target}/.do-tried-${command:-help}
@@ -130,12 +128,12 @@ install_lacking() {
         [ -z "$packages" ] || apt_get install $packages || :
     fi
     lacking | while read -r line; do say "$line"; done
-    # Said once is enough: make says it too.
+    # Keeps make from repeating the message.
     case $(lacking) in *kernel*) export KERNEL=no ;; esac
     case $(lacking) in *ILP*) export ILP=no ;; esac
 }
 
-# The first of two dotted versions is at least the second.
+# Whether the first dotted version is at least the second.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
 install_rust() {
@@ -143,7 +141,7 @@ install_rust() {
     cargo_bin=${CARGO_HOME:-$HOME/.cargo}/bin
     have rustup || PATH=$cargo_bin:$PATH
     if ! have rustup; then
-        # A Rust without rustup does, if it is not older than ours.
+        # A Rust without rustup suffices if it is not older than ours.
         if have cargo && at_least "$(cargo --version | cut -d ' ' -f 2)" "$pinned"; then return 0; fi
         have curl || die "please install curl, or Rust $pinned or newer"
         say "installing Rust $pinned by rustup into ${cargo_bin%/bin}"

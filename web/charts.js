@@ -1,14 +1,14 @@
-// Charts, drawn by uPlot: live series, and histograms.
+// Live series and histograms, drawn by uPlot.
 /* global uPlot */
 
 import { el, say } from "./dom.js";
 import { colour, onTheme } from "./theme.js";
 import { about, count, micros, quantile } from "./units.js";
 
-/** Views that a live chart keeps: ten minutes. */
+/** Views a live chart keeps: ten minutes. */
 const KEPT = 600;
 const HEIGHT = 190;
-/** Colours that there are. */
+/** Number of colours. */
 const LINES = 8;
 const all = new Set();
 
@@ -17,7 +17,7 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) all.forEach((chart) => chart.draw());
 });
 
-/** Seconds since 1970 as the time of day here. */
+/** Seconds of Unix time as local time of day. */
 const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
 
 function axis(options) {
@@ -25,7 +25,7 @@ function axis(options) {
   return { stroke: () => colour("--muted"), grid: line, ticks: { ...line, size: 4 }, font: "12px system-ui", ...options };
 }
 
-/** A figure with a caption, a legend, and room for a chart that is as wide as it. */
+/** A figure with caption, legend, and room for a chart of its width. */
 function figure(title) {
   const legend = el("ul", { class: "legend" });
   const place = el("div", { class: "chart", "aria-hidden": "true" });
@@ -49,8 +49,8 @@ function entry(legend, name, swatch) {
 }
 
 /**
- * Lines over time. lines: [{ name, swatch, optional }], swatch: the name of a colour. An optional line is in the legend only while
- * it was not 0. `add(time, values)`; a null is a gap. `name(line, text)` changes a name.
+ * Lines over time. lines: [{ name, swatch, optional }]; swatch: a colour's name. The legend shows an optional line only while it has
+ * nonzero values. `add(time, values)`; null makes a gap. `name(line, text)` renames a line.
  */
 export function series(title, lines, text = about) {
   const { element, place, legend } = figure(title);
@@ -104,7 +104,7 @@ export function series(title, lines, text = about) {
 }
 
 /**
- * A line for each of the first things that come, up to eight. `add(time, [{ key, name, value }])`; what is not there any more has a gap.
+ * A line for each of the first eight keys. `add(time, [{ key, name, value }])`; a missing key makes a gap.
  */
 export function seriesByKey(title, text = about) {
   const lines = Array.from({ length: LINES }, (_, i) => ({ name: "", swatch: `s${i + 1}`, optional: true }));
@@ -126,7 +126,7 @@ export function seriesByKey(title, text = about) {
   };
 }
 
-/** Bars of a histogram whose bucket b counts times of 2^(b-1) to 2^b µs. `show(buckets)` */
+/** A histogram whose bucket b counts times of 2^(b-1) to 2^b µs. `show(buckets)` */
 export function histogram(title, swatch) {
   const { element, place, legend, caption } = figure(title);
   const quantiles = [
@@ -167,7 +167,7 @@ export function histogram(title, swatch) {
   all.add({ draw, redraw: () => plot.redraw(false, true) });
   return {
     element,
-    /** of: what it is of, behind the title. */
+    /** of: what the histogram covers, shown after the title. */
     show(counts, of) {
       buckets = counts;
       say(caption, `${title}, ${of}`);

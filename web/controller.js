@@ -79,7 +79,7 @@ function page(main) {
     const other = heard == null ? "no other was heard of" : `another is active, heard ${millis(heard)} ago`;
     numbers.set("role", status.role, status.term ? `term ${count(status.term)}` : other, ROLES[status.role]);
     numbers.set("operators", `${count(all - silent)} of ${count(all)}`, silent ? `${count(silent)} do not answer` : "", silent ? "bad" : "");
-    // A standby does not know which rules there are.
+    // A standby does not know the rules.
     numbers.set("rsnodes", isActive ? count(serving) : "–", status.plan ? `${count(status.plan.bound)} at least` : "");
     numbers.set("groups", isActive ? `${count(groupsAll - degraded)} of ${count(groupsAll)}` : "–", degraded && isActive ? `${count(degraded)} degraded` : "", degraded && isActive ? "warn" : "");
     const plan = status.plan;

@@ -1,6 +1,6 @@
-// Elements. Text from the network only ever becomes a text node.
+// Helpers for elements. Text from the network always becomes a text node.
 
-/** An element with attributes and children; a string is a child of its text. */
+/** An element with attributes and children; a string child becomes text. */
 export function el(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -11,16 +11,16 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** What is not shown itself, and changes how the rest is: control characters, and those that turn the direction of what follows. */
+/** Control characters and bidirectional formatting: invisible, but they change how other text is shown. */
 const CODES = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Changes a text only where it is another one, so that a selection and a screen reader stay undisturbed. */
+/** Sets a text only if it differs, to keep selections and not disturb screen readers. */
 export function say(element, text) {
   const shown = String(text).replace(CODES, " ");
   if (element.textContent !== shown) element.textContent = shown;
 }
 
-/** A section with a heading, which the key of its number goes to. */
+/** A section with a heading. The section's number key focuses the heading. */
 export function section(id, title, ...children) {
   const heading = el("h2", { id: `${id}-title`, tabindex: "-1" }, title);
   return el("section", { id, "aria-labelledby": `${id}-title` }, heading, ...children);
@@ -47,9 +47,9 @@ export function tiles(names) {
 }
 
 /**
- * A table whose rows are kept by a key, and sorted by the column that a person chooses.
- * columns: { title, text(row), sort(row), tone(row), hint(row), numeric, wide, long }. `wide` columns are left out on narrow screens,
- * `long` ones break their lines there.
+ * A table with rows by key, sorted by the column the user selects.
+ * columns: { title, text(row), sort(row), tone(row), hint(row), numeric, wide, long }. Narrow screens hide `wide` columns and wrap `long`
+ * ones.
  */
 export function table(id, caption, columns, empty) {
   const head = el("tr");

@@ -1,4 +1,4 @@
-// Connects the stream of views to the page of what sends them.
+// Connects the stream of views to the page for its sender.
 
 import { controller } from "./controller.js";
 import { say } from "./dom.js";
@@ -10,18 +10,18 @@ import { tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
 import { about } from "./units.js";
 
-/** By program: what `about(view)` it is, and its `page(main)`, a function that shows a view of a moment (seconds of Unix time) and returns the rate for the title. */
+/** By program: `about(view)` describes the sender; `page(main)` returns a function (view, Unix time) that returns the title's rate. */
 const PAGES = { tasks, reads, replicas, replica, controller };
 const byId = (id) => document.getElementById(id);
 const [main, state, pause, keys] = ["main", "state", "pause", "keys"].map(byId);
-/** How many views are held while the page is paused: at one a second, what the histograms of the last minute need. */
+/** Views held while paused: one per second, enough for the histograms' last minute. */
 const HELD_MAX = 60;
 const held = [];
 let show = null;
 let program = null;
 let isPaused = false;
 
-/** While the page is paused, the last views are held; when it goes on, charts and histograms get them. Older ones are lost. */
+/** While paused, the last views are held. On resume, charts and histograms receive them; older ones are lost. */
 function onView(view) {
   held.push({ view, now: Date.now() / 1000 });
   if (held.length > HELD_MAX) held.shift();

@@ -1,22 +1,22 @@
-// What the pages have in common.
+// Parts shared by the pages.
 
 import { table } from "./dom.js";
 import { about, count, millis } from "./units.js";
 
-/** What a switch is, in the head of its page. */
+/** A switch's description in its page header. */
 export const aboutSwitch = ({ status }) => `${status.listen}, ${status.engine.kind} engine, up ${millis(status.uptime_ms)}`;
 
-/** A name of a counter as words. */
+/** A counter's name as words. */
 export const words = (name) => name.replaceAll("_", " ");
 
-/** A rate for people; "–" where it is not known. */
+/** A rate; "–" if unknown. */
 export const rateText = (rate) => (rate == null ? "–" : about(rate));
 
-/** Sums of rates by name, of a view; null in the first one. `perSecond(...names)` */
+/** `perSecond(...names)`: the sum of a view's rates; null in the first view. */
 export const ratesOf = ({ rates, period_ms: period }) => (...names) =>
   period == null ? null : names.reduce((sum, name) => sum + (rates[name] ?? 0), 0);
 
-/** Rows of a list that says how many more there are. */
+/** Rows of a list, with the number of omitted ones. */
 export const keyed = ({ shown, more }, key) => ({ rows: shown.map((row) => ({ key: key(row), row })), more });
 
 /** A table of counters. `show([{ key, name, all, rate }])` */
@@ -29,7 +29,7 @@ export function counters(id, caption, first = "What", empty = "Nothing yet.") {
   return { element, show: (list) => show({ rows: list.map((row) => ({ key: row.key, row })), more: 0 }) };
 }
 
-/** All counters of a group that are not 0, those that change most first. */
+/** A group's nonzero counters, those with the highest rate first. */
 export function groupOf({ rates }, counts, prefix) {
   const list = Object.entries(counts)
     .filter(([, all]) => all > 0)
@@ -37,13 +37,13 @@ export function groupOf({ rates }, counts, prefix) {
   return list.sort((a, b) => b.rate - a.rate || b.all - a.all);
 }
 
-/** Reasons that have occurred. Every switch has them. */
+/** Drop reasons that have occurred; every switch page has this table. */
 export function dropsTable() {
   const drops = counters("drops-table", "Drops by reason", "Reason", "Nothing was dropped.");
   return { element: drops.element, show: (view) => drops.show(groupOf(view, view.status.drops, "drops").map((drop) => ({ ...drop, name: drop.key }))) };
 }
 
-/** What a switch drops in a second, as value, note and tone of a tile. */
+/** A switch's drops per second as a tile's value, note and tone. */
 export function dropped({ status, rates, period_ms: period }) {
   const rate = Object.entries(rates).reduce((sum, [name, n]) => (name.startsWith("drops.") ? sum + n : sum), 0);
   const all = Object.values(status.drops).reduce((sum, n) => sum + n, 0);

@@ -8,7 +8,7 @@ import { about, count, millis } from "./units.js";
 const TONES = { silent: "bad", out: "warn", no_reads: "warn", waits: "warn", serves: "good", leads: "good" };
 const STATES = { out: "out of the session", no_reads: "gets no reads", waits: "waits for a session" };
 
-/** What became of reads, by the name of the counter. */
+/** Outcomes of reads, by the counter's name. */
 const BECAME = [
   ["reads_to_followers", "to a follower: its key group is stable, and it is up to date"],
   ["reads_to_leader", "to the leader, as one of those that are up to date"],
@@ -100,7 +100,7 @@ function page(main) {
   };
 }
 
-/** Replicas of a set with their shares of what all of them were sent, which is known from the second view on. */
+/** A set's replicas with their shares of its reads, known from the second view on. */
 function withShares({ set, replicas }, _, all) {
   const sum = replicas.reduce((total, r) => total + (r.reads_per_s ?? 0), 0);
   return replicas.map((r) => ({ ...r, set, isOne: all.length === 1, share: sum > 0 ? r.reads_per_s / sum : null }));

@@ -5,7 +5,7 @@ import { el, say, section, table, tiles } from "./dom.js";
 import { counters, groupOf, keyed, rateText, ratesOf } from "./parts.js";
 import { about, count } from "./units.js";
 
-/// Upper bound in microseconds of the bucket in which a quantile lies.
+/// Upper bound in microseconds of the bucket with this quantile.
 function quantile(buckets, q) {
   const all = buckets.reduce((sum, n) => sum + n, 0);
   let below = 0;

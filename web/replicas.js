@@ -7,11 +7,11 @@ import { about, count, micros, millis } from "./units.js";
 
 const OPERATOR = ["labelled", "selected", "degraded", "without_rsnode", "delivered", "copied", "not_copied", "unknown_group",
   "untracked", "answered", "unmatched", "without_status", "statuses_absurd", "statuses_outdated", "expired"];
-/** What is no counter, and stands in a tile. */
+/** Gauges with their own tile. */
 const STATES = new Set(["selector_works", "selector_under_way", "selector_busy_ns", "control_term", "control_rules"]);
 const SERVERS = { silent: "bad", unknown: "warn", answers: "good" };
 const GROUPS = { unknown: "bad", degraded: "warn", labelled: "good" };
-/** A controller asks several times a second: one that has not for so long is missed. */
+/** A controller asks several times a second; after this silence it counts as missing. */
 const MISSED_MS = 3000;
 
 export const replicas = { about: aboutSwitch, page };

@@ -1,4 +1,4 @@
-// The stream of views (/events), which comes back by itself.
+// The stream of views (/events), which reconnects.
 
 const SILENT_MS = 4000;
 const AGAIN_MS = 5000;
@@ -21,7 +21,7 @@ export function watch(onView, onState) {
     };
   }
 
-  // An EventSource does not say why it was refused.
+  // An EventSource does not report why it was refused.
   async function refused() {
     setTimeout(open, AGAIN_MS);
     const controller = new AbortController();

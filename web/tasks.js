@@ -5,7 +5,7 @@ import { el, section, table, tiles } from "./dom.js";
 import { aboutSwitch, dropped, dropsTable, keyed } from "./parts.js";
 import { about, count, millis } from "./units.js";
 
-/** Views whose histograms are added up. */
+/** Views summed up in a histogram. */
 const MINUTE = 60;
 const TONES = { lost: "bad", silent: "warn", alive: "good", left: "" };
 

@@ -1,13 +1,13 @@
-// Light, dark, or as the system says.
+// Light, dark, or the system's theme.
 
 const CHOICES = ["auto", "light", "dark"];
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const listeners = [];
 
-/** Calls `then` after each change, when styles have their new colours. */
+/** Calls `then` after each change, once styles have the new colours. */
 export const onTheme = (then) => listeners.push(then);
 
-/** The value of a custom property of the style sheet. */
+/** A custom property of the style sheet. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function themeButton(button) {
@@ -22,7 +22,7 @@ export function themeButton(button) {
     try {
       localStorage.setItem("theme", chosen);
     } catch {
-      // A browser that keeps nothing asks the system next time.
+      // Without storage, the browser uses the system's theme next time.
     }
     apply();
   });

@@ -1,13 +1,13 @@
-// Numbers for people.
+// Formats numbers.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
-/** A count, exact. */
+/** An exact count. */
 export const count = (n) => whole.format(n);
 
-/** A count or rate, with three digits. */
+/** A count or rate with three digits. */
 export function about(n) {
   if (n >= 10000) return short.format(n);
   return n >= 100 ? whole.format(n) : small.format(n);
@@ -30,7 +30,7 @@ export function millis(ms) {
   return hours < 48 ? `${whole.format(Math.floor(hours))} h` : `${whole.format(Math.floor(hours / 24))} days`;
 }
 
-/** Upper bound in µs of the bucket in which the quantile (0 to 1) of a histogram lies; null if it is empty. */
+/** Upper bound in µs of the histogram bucket with this quantile (0 to 1); null if the histogram is empty. */
 export function quantile(buckets, q) {
   const all = buckets.reduce((sum, n) => sum + n, 0);
   if (all === 0) return null;

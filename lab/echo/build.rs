@@ -1,4 +1,4 @@
-//! Compiles the toy, natively and for the kernel.
+//! Compiles the toy program, natively and for the kernel.
 
 #[path = "../../crates/dataplane/build/soft.rs"]
 mod soft;

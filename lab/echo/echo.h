@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* A toy program: numbers each datagram where it stands, and passes it on to who sent the one before. */
+/* A toy program: numbers each datagram in place and forwards it to the sender of the previous one. */
 #include "shared/answer.h"
 
 struct MF_WIRE mf_numbered {
@@ -51,7 +51,7 @@ MF_ENTRY uint32_t mf_echo_tick(struct mf_echo MF_FAR *echo, uint64_t now_ns, str
     return 0;
 }
 
-/* The next number is to be this. */
+/* Sets the next number. */
 MF_ENTRY uint32_t mf_echo_order(struct mf_echo MF_FAR *echo, uint64_t MF_FAR *number)
 {
     echo->stats.number = *number;

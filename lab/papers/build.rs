@@ -1,12 +1,11 @@
-//! Gives two things a number. What can change the result of a cell, by the family of its scheme: a hash of the sources of the simulator and
-//! of all that runs in such a cell; results that are kept are reused only with the same number, and a change of one scheme leaves those
-//! of the others. What cells do not use is left out; figures only choose them, and reduce their results. And what decides a verdict:
-//! constants and rules.
+//! Computes a hash per family of schemes of the sources that can change a cell's result: kept results are reused only under the same hash,
+//! so a change of one scheme leaves the others' results valid. Figures only choose cells and reduce results. Another hash covers the
+//! constants and rules that decide a verdict.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// In every cell.
+/// Used by every cell.
 const COMMON: &[&str] = &[
     "crates/endpoint/src",
     "lab/papers/src/calibration.rs",
@@ -15,7 +14,7 @@ const COMMON: &[&str] = &[
     "lab/sim/src",
     "crates/workload/src",
 ];
-/// In those with this project's switch and endpoints.
+/// Used by cells with this project's switch and endpoints.
 const MIDFLIGHT: &[&str] = &[
     "crates/dataplane/src",
     "lab/papers/src/cell/midflight.rs",
@@ -26,13 +25,13 @@ const MIDFLIGHT: &[&str] = &[
     "dataplane/include",
     "dataplane/src",
 ];
-/// In those with a pipeline besides.
+/// Used by cells with a pipeline, in addition to `MIDFLIGHT`.
 const PIPELINE: &[&str] = &["lab/asic/src", "lab/papers/src/cell/passes.rs", "lab/rmt/src"];
 const SPARROW: &[&str] =
     &["lab/baselines/src", "lab/papers/src/cell/sparrow.rs", "lab/papers/src/schemes/sparrow.rs"];
 const BOLT: &[&str] = &["lab/papers/src/schemes/bolt", "lab/papers/src/schemes/bolt.rs"];
 const SPARK: &[&str] = &["lab/papers/src/schemes/spark.rs"];
-/// In no cell. (`lib.rs` only names modules.)
+/// Used by no cell. (`lib.rs` only names modules.)
 const NOWHERE: &[&str] = &[
     "lab/asic/src/reads",
     "lab/asic/src/replicas",
@@ -70,17 +69,17 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/replicas_check.c",
     "dataplane/src/replicas_setup.c",
 ];
-/// In those of replica selection; nothing of the common ones.
+/// Used by replica selection, which does not use `COMMON`.
 const NETRS: &[&str] =
     &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/replicas/src/select"];
-/// In those of them that have a plan.
+/// Used by replica selection with a plan.
 const PLANNED: &[&str] = &[
     "lab/papers/src/cell/percentiles.rs",
     "lab/papers/src/netrs",
     "crates/placement/src",
     "crates/replicas/src/select",
 ];
-/// Each with the folders and files that its cells have beside the common ones.
+/// Each family, with the folders and files its cells use besides `COMMON`.
 const FAMILIES: [(&str, &[&[&str]]); 5] = [
     ("MIDFLIGHT", &[MIDFLIGHT]),
     ("PIPELINE", &[MIDFLIGHT, PIPELINE]),
@@ -90,16 +89,16 @@ const FAMILIES: [(&str, &[&[&str]]); 5] = [
 ];
 /// Libraries whose version can change a result.
 const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
-/// The same of replica selection, and of plans.
+/// The same for replica selection, and for plans.
 const NETRS_LIBRARIES: [&str; 4] = ["rand", "rand_core", "rand_distr", "rand_pcg"];
 const PLANNED_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
-/// What decides a verdict, beside results: constants, and rules.
+/// What decides a verdict, besides results: constants and rules.
 const RULES: [&str; 3] =
     ["lab/papers/src/calibration.rs", "lab/papers/src/figures", "lab/papers/src/findings"];
 
 fn main() -> io::Result<()> {
-    // Where the sources are now: a build directory may be shared, and the script have been compiled elsewhere.
+    // At run time: with a shared build directory, the script may have been compiled elsewhere.
     let directory = std::env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?;
     let root = Path::new(&directory).join("../..");
     let parts: Vec<&str> =
@@ -122,7 +121,6 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Of what the lock file says of the libraries.
 fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
     let path = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", path.display());
@@ -134,12 +132,10 @@ fn libraries(root: &Path, libraries: &[&str]) -> io::Result<u64> {
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a: no secret is kept with it, and it needs no library.
 fn fnv(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Of these files and folders.
 fn hash(root: &Path, sources: &[&str], left_out: &[&str]) -> io::Result<u64> {
     let mut files = Vec::new();
     for source in sources {

@@ -1,4 +1,4 @@
-"""Processes, and pages of them in a real browser."""
+"""Runs processes, and shows their pages in a real browser."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-# Window and colours of each page.
+# Window size and theme of each page.
 WINDOWS = {
     "desktop-light": ((1280, 900), "light"),
     "desktop-dark": ((1280, 900), "dark"),
@@ -19,22 +19,22 @@ PATIENCE_S = 60
 
 
 def row(table, text):
-    """Whether a row of a table has this text, as JavaScript."""
+    """JavaScript: whether a row of a table has this text."""
     return f"[...document.querySelectorAll('#{table}-table tbody tr')].some((row) => /{text}/.test(row.innerText))"
 
 
 def number(selector):
-    """The number in an element, as JavaScript."""
+    """JavaScript: the number in an element."""
     return f"Number(document.querySelector('{selector}').innerText.replace(/[^0-9.]/g, ''))"
 
 
 def tile(name, text):
-    """Whether a tile says this, as JavaScript."""
+    """JavaScript: whether a tile has this text."""
     return f"/{text}/.test(document.querySelector('[data-tile={name}]').innerText)"
 
 
 class Bench:
-    """A Midflight whose processes end with it, and a browser. `screenshots`: a folder for them, or None."""
+    """Processes of Midflight, which end with it, and a browser. `screenshots`: a folder, or None."""
 
     def __init__(self, midflight, browser, screenshots):
         self.midflight, self.browser, self.screenshots = midflight, browser, screenshots
@@ -47,7 +47,7 @@ class Bench:
         self.stack.close()
 
     def start(self, *arguments, **options):
-        """A process of Midflight."""
+        """Starts a process of Midflight."""
         return self.process([self.midflight, *arguments], **options)
 
     def process(self, command, **options):
@@ -57,20 +57,20 @@ class Bench:
         return process
 
     def started(self, *arguments):
-        """The same, once it has printed its first line, which is returned too."""
+        """Starts a process and waits for its first line; returns both."""
         process = self.start(*arguments, stdout=subprocess.PIPE)
         return process, process.stdout.readline()
 
     def run(self, *arguments):
-        """What a command prints."""
+        """The output of a command."""
         return subprocess.run([self.midflight, *arguments], text=True, check=True, stdout=subprocess.PIPE).stdout
 
     def view(self, http):
-        """What `midflight top --json` gets from there: a view, with rates."""
+        """A view with rates, from `midflight top --json`."""
         return json.loads(self.run("top", "--json", "--http", http.removeprefix("http://")))
 
     def pages(self, http, names):
-        """A page of this address in each of these windows."""
+        """Opens this address in each of these windows."""
         pages = {}
         for name in names:
             (width, height), scheme = WINDOWS[name]
@@ -90,12 +90,12 @@ class Bench:
                 page.screenshot(path=self.screenshots / f"{moment}-{name}.png", full_page=True)
 
     def windows(self):
-        """Where much was tested already, two windows are enough; screenshots are of all."""
+        """Two windows, for states tested elsewhere; all windows for screenshots."""
         return WINDOWS if self.screenshots else ["desktop-light", "phone-dark"]
 
 
 def http_of(said):
-    """The address that a process serves, as its first line says."""
+    """The address in a process's first line."""
     return re.search(r"status (http://\S+)", said)[1]
 
 

@@ -1,4 +1,4 @@
-"""The pages of a cache: an operator's shows a server die, the controllers' the operator."""
+"""The pages of a cache: the operator's shows a server fail, the controllers' the operator."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import made_up
 from browser import fits, http_of, kill, row, tile, wait_for
 
-# Addresses of loopback that only this process uses.
+# Loopback addresses that only this process uses.
 NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 200 + 20}"
 SERVERS = [f"{NET}.{n}:7800" for n in (11, 12, 13)]
 CONTROLLERS = [f"{NET}.1:7790", f"{NET}.2:7790"]
@@ -54,7 +54,7 @@ def watch(bench):
     (directory / "controller.toml").write_text(NETWORK)
     (directory / "tor.toml").write_text(bench.run("controller", "operator", "tor", "--config", directory / "controller.toml"))
     store = directory / "store"
-    # All three servers have one store: that is enough for a page.
+    # All three servers share a backend, which suffices for a page.
     bench.process(["memcached", "-u", "root", "-m", "16", "-s", store], stderr=subprocess.DEVNULL)
     operator, said = bench.started("switch", "--config", directory / "tor.toml", "--http", "127.0.0.1:0")
     senders = f"{NET}.5"
@@ -75,7 +75,7 @@ def watch(bench):
     standby = bench.pages(f"http://{CONTROLLERS[1]}", ["phone-dark"])
     both = list(active.values()) + list(standby.values())
     roles = [page.evaluate("new Promise((done) => { const look = () => { const tile = document.querySelector('[data-tile=role]'); tile && tile.innerText !== '–' ? done(tile.innerText) : setTimeout(look, 20); }; look(); })") for page in both]
-    if roles[0] != "active":  # Whoever reaches the operator first is active.
+    if roles[0] != "active":  # The controller that reaches the operator first is active.
         active, standby = bench.pages(f"http://{CONTROLLERS[1]}", bench.windows()), bench.pages(f"http://{CONTROLLERS[0]}", ["phone-dark"])
     wait_for(active, "the active controller, an operator, and what it plans", f"{tile('role', 'active')} && {tile('operators', '1 of 1')} && {row('groups', 'tor')}")
     wait_for(standby, "the standby", f"{tile('role', 'standby')} && /another is active/.test(document.querySelector('#now').innerText)")

@@ -1,4 +1,4 @@
-"""What the page costs a switch that does 100,000 tasks a second, with a browser that shows it. `run --cost` starts this.
+"""Cost of an open page to a switch that schedules 100,000 tasks a second. `run --cost` starts this.
 
 It prints CPU time of the switch's process as a share of a core, by turns without and with the page, and the difference.
 """
@@ -17,10 +17,10 @@ from browser import Bench, http_of, number, wait_for
 from playwright.sync_api import sync_playwright
 
 CHROMIUM, MIDFLIGHT = sys.argv[1:3]
-# So many slots that sleep so long do 100,000 tasks a second.
+# Enough slots, each sleeping this long, for 100,000 tasks a second.
 SLOTS, SLEEP_MS = 1_000, 10
 TURNS, TURN_S = 4, 10
-# The switch's thread sleeps between packets: one that polls is busy whatever it does.
+# Make the switch's thread sleep between packets: a polling thread is always busy.
 CONFIG = '[socket]\nbusy_poll = "0s"\n[tasks]\n'
 
 
@@ -47,7 +47,7 @@ def main():
             address = re.search(r"switch on (\S+)", said)[1]
             bench.started("executor", "--switch", address, "--slots", str(SLOTS))
             submit = [MIDFLIGHT, "submit", "sleep", f"{SLEEP_MS}ms", "-n", "500000", "--switch", address]
-            # Two, so that tasks wait while one of them begins anew.
+            # Two, so that tasks wait while one restarts.
             for _ in range(2):
                 again = ["sh", "-c", 'while "$@"; do :; done', "sh", *submit]
                 loop = bench.process(again, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,20 +1,20 @@
-"""Views that no process of ours sends: with HTML and escape codes in every text, or without details. The page's own files are the real ones."""
+"""Forged views for the real page: HTML and escape codes in every text, or no details."""
 
 import copy
 import json
 
 from browser import fits, wait_for
 
-# What would be seen to run if it became more than text: an element, an attribute, a script, and codes that terminals take.
+# Would have a visible effect if it became more than text: element, attribute, script, terminal codes.
 HOSTILE = "\"'><img src=x onerror='window.hit=1'><script>window.hit=1</script><b>&lt;\u001b[2J\u202e"
-# What each page shows of it.
+# The part that each page shows.
 SHOWN = "<img src=x"
-# Words by which the page knows what it is shown.
+# Fields that select the page.
 KEPT = {"program"}
 
 
 def hostile(value, key=None):
-    """The same view with this in every text, and in every name of a counter."""
+    """The view with this in every text and every counter's name."""
     if isinstance(value, dict):
         return {(name + HOSTILE if isinstance(inner, (int, float)) and key in ("drops", "shell", "counters", "rates") else name): hostile(inner, name) for name, inner in value.items()}
     if isinstance(value, list):
@@ -25,7 +25,7 @@ def hostile(value, key=None):
 
 
 def shows(bench, http, views):
-    """A page of this address that gets these views instead of those of its process."""
+    """Opens this address, but serves these views instead of its process's."""
     context = bench.browser.new_context(viewport={"width": 1280, "height": 900})
     bench.stack.callback(context.close)
     page, said = context.new_page(), []
@@ -38,7 +38,7 @@ def shows(bench, http, views):
 
 
 def assert_text_only(bench, http, view):
-    """That what is in a view becomes text on the page, whatever it is."""
+    """The page shows everything in a view as text."""
     page, said = shows(bench, http, [hostile(view), hostile(view | {"number": view["number"] + 1})])
     name = f"{view['program']}, hostile"
     wait_for({name: page}, "hostile texts as they are", f"document.querySelector('main').innerText.includes({json.dumps(SHOWN)})")
@@ -47,12 +47,12 @@ def assert_text_only(bench, http, view):
     made = page.evaluate("[...document.querySelectorAll('main img, main script, main b, [onerror]')].filter((it) => !it.closest('.legend')).length")
     assert (made, page.evaluate("window.hit ?? 0"), said) == (0, 0, []), (made, said)
     bench.shoot({name.replace(", ", "-"): page}, "made-up")
-    # Long words are broken, or scroll in their table.
+    # Long words wrap, or scroll in their table.
     fits({name: page})
 
 
 def assert_survives_without_details(bench, http, view, chart):
-    """That a view without details is shown, and that the chart of this title has a gap where it came."""
+    """The page shows a view without details; the chart of this title has a gap there."""
     without = copy.deepcopy(view) | {"detail": None}
     page, said = shows(bench, http, [view, view, without])
     legend = f"[...document.querySelectorAll('figure')].find((one) => one.innerText.startsWith({json.dumps(chart)}))?.querySelector('.legend').innerText ?? ''"
@@ -61,7 +61,7 @@ def assert_survives_without_details(bench, http, view, chart):
 
 
 def hints_go(page):
-    """A cell that has no hint any more shows none."""
+    """A cell whose hint is removed shows none."""
     titles = page.evaluate("""import("./web/dom.js").then(({ table }) => {
         const { element, show } = table("t", "t", [{ title: "a", text: () => "a", sort: () => 0, hint: (row) => row.hint }], "none");
         return ["first", null].map((hint) => {

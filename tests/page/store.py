@@ -1,4 +1,4 @@
-"""The pages of a store: its switch's shows a replica die, and the others take its reads; the leader's own shows who lags."""
+"""The pages of a store: the switch's shows a replica fail and the others take over its reads; the leader's shows the lag."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ REPLICAS = 3
 
 
 def free_port():
-    """A port with which all ports of a store are free, at this moment."""
+    """A base port such that all ports of a store are free now."""
     for port in range(21_000, 60_000, 100):
         try:
             for at in range(port, port + 10 * REPLICAS + 2):
@@ -32,7 +32,7 @@ def cells(page):
 
 
 def share(replica, condition):
-    """Whether the share of reads of a replica fulfils this, as JavaScript."""
+    """JavaScript: whether a replica's share of reads fulfils this."""
     rows = "[...document.querySelectorAll('#replicas-table tbody tr')]"
     return f"{rows}.some((row) => row.children[0].innerText === '{replica}' && parseFloat(row.children[3].innerText) {condition})"
 

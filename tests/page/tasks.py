@@ -1,4 +1,4 @@
-"""The page of a task queue: it watches a job run, an executor die and its tasks come back."""
+"""The page of a task queue while a job runs, an executor fails and its tasks are requeued."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ TIMES = "document.querySelector('#times').innerText"
 
 
 def pause_loses_nothing(bench, pages, address):
-    """One page is paused while a task runs; afterwards its histograms, of the last minute, are those of the others."""
+    """A page paused while a task runs: on resume its last-minute histograms equal the other pages'."""
     others = dict(pages)
     paused = others.pop("desktop-light")
     paused.keyboard.press("p")
@@ -25,7 +25,7 @@ def pause_loses_nothing(bench, pages, address):
 
 
 def keys_work(page):
-    """All that a mouse can do."""
+    """Everything a mouse can do."""
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip", "the first Tab finds the link to the content"
     page.keyboard.press("4")
@@ -54,7 +54,7 @@ def watch(bench):
     switch, said = bench.started("switch", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
     address, http = re.search(r"switch on (\S+)", said)[1], http_of(said)
     executors = [bench.started("executor", "--switch", address, "--slots", "2")[0] for _ in range(2)]
-    # Each page is open from the beginning to the end.
+    # Keep the pages open from beginning to end.
     pages = bench.pages(http, WINDOWS)
     wait_for(pages, "two executors", f"{row('executors', 'alive')} && document.querySelectorAll('#executors-table tbody tr').length === 2")
     pause_loses_nothing(bench, pages, address)
@@ -79,13 +79,13 @@ def watch(bench):
     output = job.stdout.read()
     assert job.wait() == 0 and sorted(map(int, output.split())) == list(range(TASKS)), output
     wait_for(pages, "that all is done", f"{number('[data-tile=slots]')} === 0 && {number('[data-tile=queued]')} === 0")
-    # Of the last minute, and on a slow machine the job took longer.
+    # The default covers the last minute; on a slow machine the job took longer.
     for page in pages.values():
         page.select_option("#span", "start")
     wait_for(pages, "how long tasks ran", f"/tasks {TASKS + 1}/.test({TIMES})")
     bench.shoot(pages, "tasks-done")
 
-    # A name of a stranger that leads here, as in DNS rebinding.
+    # A foreign name that resolves to this host, as in DNS rebinding.
     stranger = bench.browser.new_page()
     assert stranger.goto(http.replace("127.0.0.1", "stranger.example")).status == 421
     assert not bench.errors, bench.errors

@@ -16,7 +16,7 @@ SCENARIOS = [tasks, store, cache]
 
 
 def main():
-    # A name of a stranger that leads here, as in DNS rebinding.
+    # A foreign name that resolves to this host, as in DNS rebinding.
     rebinding = "--host-resolver-rules=MAP stranger.example 127.0.0.1"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", rebinding])

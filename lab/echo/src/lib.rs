@@ -1,5 +1,5 @@
-//! A toy program: numbers each datagram where it stands, and passes it on to who sent the one before. This is all that a second
-//! program adds to the house; its test runs it in each room.
+//! A toy program: numbers each datagram in place and forwards it to the sender of the previous one. It shows all that another program adds
+//! to the project; its test runs it in every environment.
 #![allow(missing_docs, reason = "a toy")]
 
 use midflight_control::config::ProgramTable;
@@ -21,7 +21,7 @@ pub struct Stats {
     pub number: u64,
 }
 
-/// Its configuration is the first number, and an order the next one.
+/// The configuration sets the first number, an order the next one.
 impl Program for Echo {
     const NAME: &'static str = "echo";
     const CLOCK: Clock = Clock::CountsSuspension;

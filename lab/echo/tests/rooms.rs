@@ -1,4 +1,4 @@
-//! The toy in each room of the house: native, the kernel, transcripts, the simulator, a real switch, metrics, configuration.
+//! Runs the toy natively, in the kernel, in transcripts, in the simulator, behind a real switch, with metrics and configuration.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_control::{Config, EngineStatus, Snapshot, Surroundings};
@@ -12,7 +12,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-/// A datagram of the toy, numbered.
 fn datagram(number: u64) -> Vec<u8> {
     let mut bytes = vec![0; 32];
     bytes[..4].copy_from_slice(&[b'M', b'F', 3, 1]);
@@ -28,7 +27,7 @@ fn at(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7))
 }
 
-/// Numbers two datagrams in place: the first goes back, the second to who sent the first.
+/// Two datagrams are numbered in place: the first returns to its sender, the second goes to the first's sender.
 fn numbers_and_passes_on(engine: &mut dyn Engine<Program = Echo>) {
     let mut out = Out::new();
     for (expected, from, to) in [(5, at(1), at(1)), (6, at(2), at(1)), (7, at(1), at(2))] {
@@ -49,7 +48,7 @@ fn native() {
     assert_eq!(error.to_string(), "the first number must not be 0");
 }
 
-/// In the kernel, called, and by frames through XDP: the third goes on to somebody else than its sender.
+/// In the kernel, called directly and through XDP. The third frame goes to a host other than its sender.
 #[cfg(feature = "kernel")]
 #[test]
 fn kernel() {
@@ -61,7 +60,7 @@ fn kernel() {
     numbers_and_passes_on(&mut kernel);
     kernel.restart(&5, 1, 1).unwrap();
     kernel.serve(7700, &[[10, 0, 0, 9].into()]);
-    // A length that is no multiple of four shows whether the end of a datagram is copied and summed.
+    // A length that is no multiple of four tests copying and checksumming the tail.
     let long = |number| [&datagram(number)[..], b"and more"].concat()[..39].to_vec();
     let mut by = |is_xdp: bool, host: u8| {
         let (frame, run) = (frame(host, 9, &long(0)), if is_xdp { Kernel::run_xdp } else { Kernel::run_tc });
@@ -76,11 +75,11 @@ fn kernel() {
     assert_eq!(by(false, 2), frame(9, 2, &long(9)));
 }
 
-/// An Ethernet frame between two hosts, from or to the switch's port 7700, with a right checksum.
+/// From or to the switch's port 7700, with a correct checksum.
 #[cfg(feature = "kernel")]
 fn frame(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let port = |host: u8| if host == 9 { 7700u16 } else { 7 };
-    // The switch has the address of the loopback interface, by which the frames come.
+    // The frames arrive on the loopback interface, so the switch has its address.
     let mac = |host: u8| if host == 9 { [0; 6] } else { [2, 0, 0, 0, 0, host] };
     let builder = etherparse::PacketBuilder::ethernet2(mac(from), mac(to))
         .ipv4([10, 0, 0, from], [10, 0, 0, to], 64)
@@ -153,7 +152,6 @@ fn transcript() {
     assert_eq!(run::<Words>(STORY, &mut start).unwrap(), STORY);
 }
 
-/// Sends a datagram each millisecond, and keeps the numbers that come.
 struct Speaker {
     switch: SocketAddr,
     heard: Vec<u64>,

@@ -1,6 +1,6 @@
-//! Links that carry nothing, in one direction or both, from and to all or one place: what a partition is made of.
+//! Cuts links, in one or both directions, for all peers or one: the building block of partitions.
 //!
-//! Only IP is dropped, so neighbours stay known and a link that is whole again carries packets at once.
+//! Only IP is dropped. The neighbour tables stay valid, so a mended link carries packets at once.
 
 use crate::filter::{CUT, DROP, ETHERTYPE, GO_ON, IPV4, IPV6, Step, bytecode, prepare};
 use crate::iproute::{Batch, Tool};
@@ -11,11 +11,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// A direction on a host's link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Way {
-    /// What comes to the host.
+    /// Traffic to the host.
     ToHost,
-    /// What it sends.
+    /// Traffic from the host.
     FromHost,
-    /// Both.
+    /// Both directions.
     Both,
 }
 
@@ -29,7 +29,7 @@ impl Way {
         }
     }
 
-    /// The same, seen from the other end.
+    /// The same direction, seen from the other end.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {
@@ -40,12 +40,10 @@ impl Way {
     }
 }
 
-/// The addresses at which others reach a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(Ipv4Addr, Ipv6Addr);
 
 impl Peer {
-    /// The switch in the middle.
     pub(crate) const SWITCH: Self = Self(SWITCH_IPV4, SWITCH_IPV6);
 
     pub(crate) fn new(host: &Host) -> Self {
@@ -53,7 +51,7 @@ impl Peer {
     }
 }
 
-/// Cuts the link of the host in whose namespace this thread is; without a peer, from all.
+/// On the host in whose namespace this thread runs.
 pub(crate) fn cut(way: Way, peer: Option<Peer>) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Tc, "cut a link");
     prepare(&mut batch, HOST_INTERFACE);
@@ -67,13 +65,12 @@ pub(crate) fn cut(way: Way, peer: Option<Peer>) -> Result<(), LabError> {
     batch.run(None).map_err(loss::needs_filters)
 }
 
-/// Takes all cuts of this host's link away.
 pub(crate) fn mend() {
     let mut batch = Batch::forced(Tool::Tc, "mend a link");
     for direction in Way::Both.directions() {
         batch.line(format!("filter delete dev {HOST_INTERFACE} {direction} pref {CUT}"));
     }
-    // An error means that it was not cut.
+    // An error means that there was no cut.
     let _ = batch.run(None);
 }
 
@@ -82,10 +79,10 @@ fn all_of_ip() -> Vec<Step> {
     vec![Half(ETHERTYPE), Equal(IPV4, 2, 0), Equal(IPV6, 1, 0), Answer(GO_ON), Answer(DROP)]
 }
 
-/// Drops what comes from the peer, or what goes to it.
+/// Drops traffic from the peer (ingress) or to it (egress).
 fn with_peer(Peer(ipv4, ipv6): Peer, direction: &str) -> Vec<Step> {
     use Step::{Answer, Equal, Half, Word};
-    // Offsets of source and destination behind an Ethernet header.
+    // Offsets of the source or destination address, from the start of the frame.
     let (at_ipv4, at_ipv6) = if direction == "ingress" { (26, 22) } else { (30, 38) };
     let [a, b, c, d] = words(ipv6);
     vec![
@@ -107,7 +104,6 @@ fn with_peer(Peer(ipv4, ipv6): Peer, direction: &str) -> Vec<Step> {
     ]
 }
 
-/// An address as four words.
 fn words(address: Ipv6Addr) -> [u32; 4] {
     let bits = address.to_bits();
     [bits >> 96, bits >> 64, bits >> 32, bits].map(|word| word as u32)

@@ -1,4 +1,4 @@
-//! What can go wrong with a lab: one line each that says what to do.
+//! Errors of a lab, each a line that says what to do.
 
 use crate::names::{HOSTS_MAX, NAME_MAX, Place, RACKS_MAX};
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// Not a name.
+    /// The name is invalid.
     #[error(
         "no lab can have the name {0:?}: take 1 to {NAME_MAX} of a-z, 0-9 and -, a letter first, and no - at the end"
     )]
@@ -15,39 +15,39 @@ pub enum LabError {
     /// Too few or too many hosts.
     #[error("a lab has 1 to {HOSTS_MAX} hosts, not {0}")]
     Hosts(usize),
-    /// More racks than there may be, or than there are hosts.
+    /// More racks than allowed, or than hosts.
     #[error("a lab of {hosts} hosts has 0 to {} racks, not {racks}", RACKS_MAX.min(*.hosts))]
     Racks {
-        /// What was asked for.
+        /// Racks requested.
         racks: usize,
-        /// Hosts of the lab.
+        /// Hosts in the lab.
         hosts: usize,
     },
-    /// Neither a switch nor a host.
+    /// The place is neither a switch nor a host.
     #[error("{0:?} is no place in a lab: write switch, rack0, host0, host1, ..")]
     Place(String),
-    /// A host or a rack beyond the lab's last.
+    /// The lab has no such host or rack.
     #[error("lab {lab} has no {place}: its places are {}", places(*.hosts, *.racks))]
     NoSuchPlace {
-        /// The lab.
+        /// The lab's name.
         lab: String,
-        /// What was asked for.
+        /// The place requested.
         place: Place,
-        /// How many hosts it has.
+        /// Hosts in the lab.
         hosts: usize,
-        /// How many racks.
+        /// Racks in the lab.
         racks: usize,
     },
-    /// Not a rate of loss.
+    /// The rate of loss is invalid.
     #[error("{0:?} is no rate of loss: write 0.1% or 0.001, up to 99%")]
     Loss(String),
-    /// The kernel cannot drop packets as it is asked to.
+    /// The kernel lacks the filters that drop packets.
     #[error(
         "cannot lose packets: {said}; loss and cuts need a kernel with CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_ACT and \
          CONFIG_NET_CLS_BPF: do without them (--loss) here"
     )]
     NoLoss {
-        /// What `tc` said.
+        /// Output of `tc`.
         said: String,
     },
     /// The kernel runs no XDP programs on veths.
@@ -56,10 +56,10 @@ pub enum LabError {
          do without here, by --no-xdp"
     )]
     NoXdp {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Not privileged.
+    /// The process lacks privileges.
     #[error(
         "a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN, for network namespaces): run this as root or with sudo"
     )]
@@ -67,59 +67,58 @@ pub enum LabError {
     /// A command of iproute2 is not installed.
     #[error("cannot find the command `{0}`: install the package iproute2")]
     MissingCommand(&'static str),
-    /// IPv6 is off.
+    /// The kernel has no IPv6.
     #[error("the kernel has no IPv6, and a lab has both families: start it without ipv6.disable=1")]
     NoIpv6,
-    /// The name is taken.
+    /// The name is in use.
     #[error("lab {0} is up already: `midflight-lab net down --name {0}` takes it down; or give another --name")]
     Exists(String),
-    /// No lab of that name.
+    /// No lab has this name.
     #[error(
         "there is no lab {0}: `midflight-lab net up --name {0}` sets it up, `midflight-lab net status` lists what there is"
     )]
     NotFound(String),
-    /// It is not set up completely, or not yet.
+    /// Setup is unfinished or was interrupted.
     #[error(
         "lab {0} is not complete: it is being set up, or that was cut off; then `midflight-lab net down --name {0}` takes \
          it away"
     )]
     Incomplete(String),
-    /// Another process sets it up or takes it down.
+    /// Another process is setting it up or taking it down.
     #[error("lab {0} is just being set up or taken down by another process: try again when that has ended")]
     Busy(String),
-    /// Asked from within.
+    /// The caller runs inside the lab.
     #[error("this process runs inside lab {0}, and all that run there end with it: leave it first")]
     Inside(String),
-    /// A signal came while it was set up; what had been done is undone.
+    /// A signal interrupted the setup, which was undone.
     #[error("interrupted; nothing is left of lab {0}")]
     Interrupted(String),
     /// A command of iproute2 failed.
     #[error("cannot {what}: {command} says: {said}")]
     Command {
-        /// What it was to do.
+        /// The attempted action.
         what: &'static str,
         /// `ip` or `tc`.
         command: &'static str,
-        /// Its first words.
+        /// First words of its output.
         said: String,
     },
-    /// The operating system refused something.
+    /// A system call failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl LabError {
-    /// For `map_err`; `what` was tried.
     pub(crate) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         |source| Self::Io { what: what.into(), source: source.into() }
     }
 
-    /// Whether what was asked for does not make sense, rather than that it could not be done.
+    /// Whether the request was invalid, as opposed to its execution failing.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

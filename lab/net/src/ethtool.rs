@@ -1,33 +1,30 @@
-//! Settings that `ethtool` can change and `ip` cannot: offloads of segmentation and checksums; and waiting for an interface's queue. The
-//! interfaces are those of the namespace in which the calling thread is.
+//! Settings that `ethtool` can change and `ip` cannot: offloads of segmentation and checksums. Also waits for an interface's queue.
+//! Interfaces are those of the calling thread's namespace.
 
 use crate::LabError;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Switches on GRO of an interface of the namespace in which this thread is.
-///
-/// A veth takes what is redirected to it by XDP only with NAPI, and it has NAPI only with GRO or an XDP program of its own.
+/// A veth receives frames redirected by XDP only if it has NAPI, and it has NAPI only with GRO or its own XDP program.
 pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
     switch(interface, (ETHTOOL_SGRO, ETHTOOL_GGRO), true).map_err(LabError::io(format!("switch on GRO of {interface}")))
 }
 
-/// Whether the hardware completes the checksums of what an interface of this namespace sends; on a veth nobody does, and
-/// the receiver is informed of it.
+/// On a veth, checksums stay incomplete, and the receiver is told.
 pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
     let what = format!("switch checksums of {interface}");
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
 }
 
-/// From now on an interface neither merges frames that arrive nor takes larger ones than its network has: who reads its raw frames, as a
-/// switch does, gets each as it was sent. (What the other end of a veth sends is for that end to say.)
+/// Disables frame merging (GRO) and oversized frames on an interface, so that a reader of raw frames, such as a switch, gets each frame as
+/// it was sent. This covers only this end of a veth.
 ///
 /// # Errors
-/// Where there is no such interface, for want of CAP_NET_ADMIN, or where it does not know the setting.
+/// If there is no such interface, without CAP_NET_ADMIN, or if the interface does not know the setting.
 pub fn single_frames(interface: &str) -> Result<(), LabError> {
     let off = |setting: (u32, u32)| {
-        // What an interface does not have is off, and cannot be switched.
+        // A missing feature is off and cannot be set.
         let is_on = ethtool(&any_socket()?, interface, setting.1, 0)? != 0;
         if is_on { switch(interface, setting, false) } else { Ok(()) }
     };
@@ -36,28 +33,27 @@ pub fn single_frames(interface: &str) -> Result<(), LabError> {
     settings.into_iter().try_for_each(|setting| off(setting).map_err(LabError::io(what())))
 }
 
-/// The MAC address of an interface.
+/// An interface's MAC address.
 ///
 /// # Errors
-/// Where there is no such interface.
+/// If there is no such interface.
 pub fn mac_address(interface: &str) -> Result<[u8; 6], LabError> {
     let failed = || LabError::io(format!("find the interface {interface}"));
     let socket = any_socket().map_err(failed())?;
     let empty = libc::sockaddr { sa_family: 0, sa_data: [0; 14] };
     let mut request = request(interface, libc::__c_anonymous_ifr_ifru { ifru_hwaddr: empty });
-    // SAFETY: the kernel reads the name, and writes an address of this type.
+    // SAFETY: the kernel reads the name and writes an address of this type.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) };
     if result != 0 {
         return Err(failed()(io::Error::last_os_error()));
     }
-    // SAFETY: it has been written, and was an address of this type before too.
+    // SAFETY: the field was initialized as an address of this type and the kernel has overwritten it with one.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
     Ok(std::array::from_fn(|at| address.sa_data[at] as u8))
 }
 
-/// Waits until frames can leave by an interface of this namespace. The kernel gives an interface its queue only a while
-/// after it is up, and drops what is sent before. From Linux 6.8 on it does so at once when it is asked whether there is a
-/// link.
+/// Waits until an interface of this namespace can send. The kernel attaches an interface's queue some time after it comes up and drops what
+/// is sent before. From Linux 6.8, asking for the link state makes it do so at once.
 pub(crate) fn await_queue(interface: &str) -> Result<(), LabError> {
     let socket = any_socket();
     let has_link = socket.and_then(|socket| ethtool(&socket, interface, ETHTOOL_GLINK, 0));
@@ -66,7 +62,7 @@ pub(crate) fn await_queue(interface: &str) -> Result<(), LabError> {
     if has_link { Ok(()) } else { Err(LabError::io(format!("find a link at {interface}"))(none())) }
 }
 
-/// Sets one of the settings that are on or off, and sees that it is.
+/// Verifies the setting.
 fn switch(interface: &str, (set, get): (u32, u32), on: bool) -> io::Result<()> {
     let socket = any_socket()?;
     ethtool(&socket, interface, set, on.into())?;
@@ -74,12 +70,12 @@ fn switch(interface: &str, (set, get): (u32, u32), on: bool) -> io::Result<()> {
     if is_on == on { Ok(()) } else { Err(io::Error::other("the kernel took it and did nothing")) }
 }
 
-/// The kernel is asked by a socket, whichever it is, of the interface's namespace.
+/// Any socket will do; it selects the network namespace.
 fn any_socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
 }
 
-/// linux/ethtool.h
+/// From linux/ethtool.h.
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GTXCSUM: u32 = 0x16;
 const ETHTOOL_STXCSUM: u32 = 0x17;
@@ -90,25 +86,24 @@ const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
-/// `struct ethtool_value`
+/// `struct ethtool_value`.
 #[repr(C)]
 struct EthtoolValue {
     command: u32,
     data: u32,
 }
 
-/// One of the calls that take or give a number.
 fn ethtool(socket: &UdpSocket, interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = EthtoolValue { command, data };
     let mut request = request(interface, libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() });
-    // SAFETY: the kernel reads `request`, and reads and writes the `EthtoolValue` that it points to; both outlive the call.
+    // SAFETY: the kernel reads `request`, and reads and writes the `EthtoolValue` it points to; both outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if result == 0 { Ok(value.data) } else { Err(io::Error::last_os_error()) }
 }
 
 fn request(interface: &str, ifr_ifru: libc::__c_anonymous_ifr_ifru) -> libc::ifreq {
     let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
-    // The last byte stays 0.
+    // Keeps the terminating NUL.
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }

@@ -1,18 +1,16 @@
-//! Classic BPF programs in the notation of `tc`, which look at frames at the hosts' interfaces.
-//!
-//! They are what `tc` takes without a compiler. A frame begins with its Ethernet header in either direction.
+//! Classic BPF programs in `tc`'s notation, which needs no compiler. They run at the hosts' interfaces. In both directions a frame starts
+//! with its Ethernet header.
 
 use crate::iproute::Batch;
 
-/// What a filter answers, where its answer is what happens to the packet (`direct-action`): the next filter decides, or it is
-/// dropped (`TC_ACT_UNSPEC`, `TC_ACT_SHOT`).
+/// `TC_ACT_UNSPEC` and `TC_ACT_SHOT`, for a `direct-action` filter.
 pub(crate) const GO_ON: u32 = u32::MAX;
 pub(crate) const DROP: u32 = 2;
-/// What a filter answers that only chooses: this packet is not meant, or it is.
+/// Results of a filter that only classifies.
 pub(crate) const NOT_MEANT: u32 = 0;
 pub(crate) const MEANT: u32 = u32::MAX;
 
-/// Which of the filters of an interface are asked first: those that cut it, lose packets, bring them into disorder.
+/// Priorities of an interface's filters, lowest first.
 pub(crate) const CUT: u32 = 1;
 pub(crate) const LOSE: u32 = 2;
 pub(crate) const DISORDER: u32 = 3;
@@ -21,26 +19,25 @@ pub(crate) const DISORDER: u32 = 3;
 pub(crate) const ETHERTYPE: u32 = 12;
 pub(crate) const IPV4: u32 = 0x0800;
 pub(crate) const IPV6: u32 = 0x86dd;
-/// `SKF_AD_OFF + SKF_AD_RANDOM` of linux/filter.h: a random number of 32 bits.
+/// `SKF_AD_OFF + SKF_AD_RANDOM` of linux/filter.h: a random 32-bit number.
 const RANDOM: u32 = 0xffff_f000 + 56;
 
-/// An instruction; jumps are counted from the next one.
+/// Jumps count from the next instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Reads a byte, two or four at an offset.
     Byte(u32),
     Half(u32),
     Word(u32),
-    /// Draws a random number.
     Random,
     Jump(u32),
-    /// (operand, jump if it is that, jump if not)
+    /// (operand, jump if equal, jump if not)
     Equal(u32, u8, u8),
     AtLeast(u32, u8, u8),
     Answer(u32),
 }
 
-/// The number of instructions, then code, jump if true, jump if false and operand of each.
+/// The number of instructions, then each one's code, jump if true, jump if false, operand.
 pub(crate) fn bytecode(steps: &[Step]) -> String {
     let text = |step: &Step| match *step {
         Step::Word(at) => format!("32 0 0 {at}"),
@@ -56,7 +53,6 @@ pub(crate) fn bytecode(steps: &[Step]) -> String {
     steps.join(",")
 }
 
-/// Lets an interface have filters, if it has none yet.
 pub(crate) fn prepare(batch: &mut Batch, interface: &str) {
     batch.line(format!("qdisc replace dev {interface} clsact"));
 }

@@ -1,4 +1,4 @@
-//! `ip` and `tc` of iproute2, many lines by one process.
+//! `ip` and `tc` of iproute2; one process executes many lines.
 
 use crate::LabError;
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -7,7 +7,6 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Which of the two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tool {
     Ip,
@@ -23,13 +22,11 @@ impl Tool {
     }
 }
 
-/// Lines for one run.
 #[derive(Debug)]
 pub(crate) struct Batch {
     tool: Tool,
-    /// For the error: to do what.
+    /// For error messages.
     what: &'static str,
-    /// Go on after a line that fails.
     force: bool,
     lines: String,
 }
@@ -39,7 +36,7 @@ impl Batch {
         Self { tool, what, force: false, lines: String::new() }
     }
 
-    /// From a line that fails, go on with the next.
+    /// Continues after a failing line.
     pub(crate) fn forced(tool: Tool, what: &'static str) -> Self {
         Self { force: true, ..Self::new(tool, what) }
     }
@@ -49,8 +46,8 @@ impl Batch {
         self.lines.push('\n');
     }
 
-    /// Runs the lines in the network namespace of this thread. `held` stays open in the process that does it: a lock on it
-    /// is not given up, should ours be killed, before that one has ended too.
+    /// Runs the lines in this thread's network namespace. The process inherits `held`: if we are killed, the lock lasts until the process
+    /// ends too.
     pub(crate) fn run(self, held: Option<&File>) -> Result<(), LabError> {
         let output = self.output(held)?;
         if output.status.success() {
@@ -68,12 +65,12 @@ impl Batch {
         let name = self.tool.name();
         let mut command = Command::new(name);
         command.args(self.force.then_some("-force")).args(["-batch", "-"]);
-        // Ctrl-C is for us to act on, between two batches.
+        // We handle Ctrl-C ourselves, between two batches.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         if let Some(file) = held {
             let file = file.try_clone().map_err(LabError::io("keep the lock"))?;
             let keep_open = move || Ok(fcntl_setfd(&file, FdFlags::empty())?);
-            // SAFETY: between fork and exec there is one system call, and nothing is allocated.
+            // SAFETY: only one system call runs between fork and exec; nothing is allocated.
             unsafe { command.pre_exec(keep_open) };
         }
         let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -81,7 +78,7 @@ impl Batch {
             _ => LabError::io(format!("run {name}"))(error),
         })?;
         if let Some(mut stdin) = child.stdin.take() {
-            // It fails when the command has given up, which says why on its stderr.
+            // Fails if the command has exited; its stderr says why.
             let _ = stdin.write_all(self.lines.as_bytes());
         }
         child.wait_with_output().map_err(LabError::io(format!("wait for {name}")))

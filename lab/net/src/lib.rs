@@ -1,4 +1,4 @@
-//! A lab on one machine: network namespaces for hosts, and a switch in the middle that all their packets pass.
+//! A lab on one machine: network namespaces as hosts, and a switch in the middle that all packets pass.
 //!
 //! ```text
 //!   mf-NAME-host0              mf-NAME-switch              mf-NAME-host1
@@ -7,10 +7,10 @@
 //!                             lo 10.77.255.1, fd77::1
 //! ```
 //!
-//! Every link is a veth pair and a network of its own. The switch's namespace forwards between them, and has one pair of
-//! addresses, [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all. No route leads out of the lab.
+//! Every link is a veth pair and its own network. The switch forwards between them. It has one pair of addresses, [`SWITCH_IPV4`] and
+//! [`SWITCH_IPV6`], for all hosts. No route leads out of the lab.
 //!
-//! With racks it is a tree: each rack has a switch of its own, between the one in the middle and the rack's hosts.
+//! With racks, the lab is a tree: each rack has a switch between the central switch and its hosts.
 //!
 //! ```no_run
 //! use midflight_net::{Lab, Options, Place};
@@ -26,12 +26,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `names` | names and addresses |
-//! | `setup` | making and removing it all, by `iproute` (`ip`, `tc`) |
-//! | `ethtool`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
-//! | `loss`, `cut`, `disorder` | packets lost at random, or all of a link; some twice or late; `filter`: how they are chosen |
-//! | `bpffs` | the BPF file system, for switches that keep their queue |
-//! | `netns`, `processes` | entering a namespace; ending what runs inside |
-//! | `record` | which labs are whole; one at a time sets a lab up |
+//! | `setup` | creating and removing a lab, with `iproute` (`ip`, `tc`) |
+//! | `ethtool`, `xdp` | make hosts accept frames sent by the switch's XDP programs |
+//! | `loss`, `cut`, `disorder` | random loss; cut links; duplicates and delays; `filter` selects the packets |
+//! | `bpffs` | the BPF file system, where a switch pins its queue |
+//! | `netns`, `processes` | entering a namespace; ending the processes inside |
+//! | `record` | which labs are complete; the lock for setup and removal |
 
 mod bpffs;
 mod cut;
@@ -61,7 +61,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Whether there can be labs here: for tests, which otherwise skip and say why.
+/// Whether labs can run here.
 ///
 /// # Errors
 /// [`LabError::Privilege`]; [`LabError::MissingCommand`].
@@ -70,53 +70,51 @@ pub fn available() -> Result<(), LabError> {
     iproute::Batch::new(iproute::Tool::Ip, "do nothing").run(None)
 }
 
-/// What a lab is to be like.
+/// Options of a lab.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Its name, part of the names of its namespaces: a-z, 0-9 and -, at most 24, a letter first.
+    /// Name: 1 to 24 of a-z, 0-9 and -, starting with a letter.
     pub name: String,
     /// Hosts: 1 to [`HOSTS_MAX`].
     pub hosts: usize,
-    /// Racks, to which the hosts belong in the order of their numbers, as many to each as can be: 0 to [`RACKS_MAX`]. With 0 all hosts are
-    /// at the switch in the middle.
+    /// Racks, 0 to [`RACKS_MAX`]; hosts are spread evenly over them. With 0, all hosts connect to the central switch.
     pub racks: usize,
-    /// What each link loses in each direction, so a packet from host to host passes two chances.
+    /// Loss per link and direction.
     pub loss: Loss,
-    /// The hosts run an XDP program that passes everything: without it, what an XDP program of the switch sends back by
-    /// `XDP_TX` is lost; what it redirects (`XDP_REDIRECT`) arrives either way.
+    /// Attach an XDP program to each host that passes everything. Otherwise frames that the switch's XDP program returns by `XDP_TX` are
+    /// lost; redirected ones (`XDP_REDIRECT`) arrive either way.
     pub xdp: bool,
 }
 
 impl Options {
-    /// A lab that loses nothing and whose hosts take `XDP_TX`.
+    /// Without loss and racks; hosts receive `XDP_TX` frames.
     pub fn new(name: impl Into<String>, hosts: usize) -> Self {
         Self { name: name.into(), hosts, racks: 0, loss: Loss::NONE, xdp: true }
     }
 
-    /// The same with a name that no other lab of this machine has.
+    /// Like [`Options::new`], with a name unique on this machine.
     pub fn temporary(hosts: usize) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         Self::new(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed)), hosts)
     }
 
-    /// The same as a tree with so many racks.
+    /// Sets the number of racks.
     pub fn racks(self, racks: usize) -> Self {
         Self { racks, ..self }
     }
 
-    /// The same with loss.
+    /// Sets the loss.
     pub fn loss(self, loss: Loss) -> Self {
         Self { loss, ..self }
     }
 
-    /// The same with or without XDP on the hosts' side.
+    /// Sets whether hosts run the XDP program.
     pub fn xdp(self, xdp: bool) -> Self {
         Self { xdp, ..self }
     }
 }
 
-/// A lab that is up. One that this process set up goes as it is dropped, unless [`Lab::keep`] was called; one that it
-/// [opened](Lab::open) stays.
+/// A running lab. Dropping it removes it if this process set it up, unless it called [`Lab::keep`].
 #[derive(Debug)]
 pub struct Lab {
     name: String,
@@ -128,16 +126,15 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Sets a lab up; its links carry frames when this returns. First removes what an interrupted setup of the same name
-    /// left.
+    /// Sets a lab up, after removing an interrupted setup's remains. Its links carry frames on return.
     ///
     /// # Errors
-    /// [`LabError`], in which case nothing is left of it.
+    /// [`LabError`]; nothing of the lab is left then.
     pub fn up(options: &Options) -> Result<Self, LabError> {
         Self::up_unless(options, &AtomicBool::new(false))
     }
 
-    /// The same, but gives up with [`LabError::Interrupted`] once the flag is set, by a signal for example.
+    /// Like [`Lab::up`], but fails with [`LabError::Interrupted`] once the flag is set.
     ///
     /// # Errors
     /// As [`Lab::up`].
@@ -174,7 +171,7 @@ impl Lab {
         }
     }
 
-    /// A lab that is up already, perhaps by another process.
+    /// Opens a lab that is up.
     ///
     /// # Errors
     /// [`LabError::NotFound`]; [`LabError::Incomplete`].
@@ -187,10 +184,10 @@ impl Lab {
         }
     }
 
-    /// The names of all labs of this machine, also of those that are not whole.
+    /// All labs on this machine, including incomplete ones.
     ///
     /// # Errors
-    /// Where the directories cannot be read.
+    /// If the directories cannot be read.
     pub fn names() -> Result<Vec<String>, LabError> {
         let mut names = record::names()?;
         names.extend(netns::all()?.into_iter().map(|(lab, _)| lab));
@@ -199,10 +196,10 @@ impl Lab {
         Ok(names)
     }
 
-    /// Takes down the lab of this name, whole or not: ends the processes inside, then removes links and namespaces.
+    /// Removes a lab, complete or not, with the processes inside.
     ///
     /// # Errors
-    /// [`LabError::NotFound`]; [`LabError::Inside`] for a process of the lab; where something cannot be removed.
+    /// [`LabError::NotFound`]; [`LabError::Inside`] if the caller runs in the lab; or if something cannot be removed.
     pub fn remove(name: &str) -> Result<(), LabError> {
         names::check(name)?;
         setup::check_privileges()?;
@@ -212,21 +209,21 @@ impl Lab {
         if found || known { Ok(()) } else { Err(LabError::NotFound(name.to_owned())) }
     }
 
-    /// Takes it down now, and says what went wrong if something did.
+    /// Removes the lab and reports errors.
     ///
     /// # Errors
     /// As [`Lab::remove`].
     pub fn down(mut self) -> Result<(), LabError> {
-        self.keep = true; // it is not dropped a second time
+        self.keep = true; // do not drop it a second time
         Self::remove(&self.name)
     }
 
-    /// It stays when this is dropped.
+    /// Keeps the lab when this value is dropped.
     pub fn keep(&mut self) {
         self.keep = true;
     }
 
-    /// Its name.
+    /// The lab's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -236,54 +233,52 @@ impl Lab {
         &self.switch_netns
     }
 
-    /// The interfaces of the switch in the middle, one to each host or rack in their order. They are in its namespace, and take XDP
-    /// programs in native mode.
+    /// The central switch's interfaces, one per rack or host. They take native XDP programs.
     pub fn interfaces(&self) -> Vec<String> {
         self.interfaces_of(Place::Switch)
     }
 
-    /// The same for any place. A rack's switch has one that leads up, and a host only that.
+    /// Interfaces of any place. Racks' switches also have an uplink, hosts only that.
     pub fn interfaces_of(&self, place: Place) -> Vec<String> {
         let up = (place != Place::Switch).then(|| HOST_INTERFACE.to_owned());
         up.into_iter().chain(self.below(place).map(|host| host.name.clone())).collect()
     }
 
-    /// What has its link to a switch.
     pub(crate) fn below(&self, place: Place) -> impl Iterator<Item = &Host> {
         self.linked().filter(move |host| host.above == place)
     }
 
-    /// Racks and hosts: all that has a link to a switch above it, which is before it.
+    /// Each after the switch above it.
     pub(crate) fn linked(&self) -> impl Iterator<Item = &Host> {
         self.racks.iter().chain(&self.hosts)
     }
 
-    /// The switches of its racks.
+    /// The racks' switches.
     pub fn racks(&self) -> &[Host] {
         &self.racks
     }
 
-    /// Its hosts.
+    /// The hosts.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// A host by number, if there is one.
+    /// A host by number, if it exists.
     pub fn host(&self, number: usize) -> Option<&Host> {
         self.hosts.get(number)
     }
 
-    /// What each link loses in each direction.
+    /// Loss per link and direction.
     pub fn loss(&self) -> Loss {
         self.record.loss
     }
 
-    /// Whether the hosts run an XDP program that passes everything.
+    /// Whether the hosts run the XDP program that passes everything.
     pub fn xdp(&self) -> bool {
         self.record.xdp
     }
 
-    /// The network namespace of a place.
+    /// A place's network namespace.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`].
@@ -291,7 +286,7 @@ impl Lab {
         Ok(self.at(place)?.map_or(&self.switch_netns, |host| &host.netns))
     }
 
-    /// A host or a rack's switch; `None` is the switch in the middle.
+    /// A host or a rack's switch; `None` for the central switch.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`].
@@ -305,54 +300,51 @@ impl Lab {
         found.map(Some).ok_or_else(|| LabError::NoSuchPlace { lab: self.name.clone(), place, hosts, racks })
     }
 
-    /// A command that runs at a place. Only its network is the place's: files, users and `/sys` are the machine's, so
-    /// that BPF objects can be pinned as anywhere.
+    /// A command that runs in a place's network. Files, users and `/sys` are the machine's, so BPF objects can be pinned.
     ///
     /// # Panics
-    /// For a host that the lab does not have.
+    /// If the lab has no such place.
     pub fn command(&self, place: Place, program: impl AsRef<OsStr>) -> Command {
         let netns = self.netns(place).unwrap_or_else(|error| panic!("{error}"));
         netns::command(netns, program.as_ref())
     }
 
-    /// Calls `act` at a place, on a thread of its own, and waits for it. Sockets that it opens stay there.
+    /// Runs `act` at a place, on its own thread. Sockets it opens stay there.
     ///
     /// # Errors
-    /// [`LabError::NoSuchPlace`]; where the namespace cannot be entered, for want of privileges or because it is gone.
+    /// [`LabError::NoSuchPlace`]; or if the namespace cannot be entered: no privileges, or it is gone.
     pub fn within<T: Send>(&self, place: Place, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         netns::within(self.netns(place)?, act)
     }
 
-    /// Whether hardware completes the checksums of what an interface sends, as by `ethtool -K INTERFACE tx on|off`. A veth
-    /// has no hardware: its peer gets the datagram with the checksum to be completed.
+    /// Like `ethtool -K INTERFACE tx on|off`. Without hardware, as on a veth, the peer receives an incomplete checksum.
     ///
     /// # Errors
-    /// [`LabError::NoSuchPlace`]; where there is no such interface, or it does not know the setting.
+    /// [`LabError::NoSuchPlace`]; or if there is no such interface, or it does not know the setting.
     pub fn checksums_by_hardware(&self, place: Place, interface: &str, on: bool) -> Result<(), LabError> {
         self.within(place, || ethtool::complete_checksums(interface, on))?
     }
 
-    /// Deletes the link between a host and the switch and makes it again, as where a network card is taken out and put
-    /// back: what was attached to its interfaces is gone, and so is what their settings were.
+    /// Recreates the link between a host and its switch: its interfaces lose attached programs and settings.
     ///
     /// # Errors
-    /// [`LabError::NoSuchPlace`]; where the lab is gone, or is being taken down.
+    /// [`LabError::NoSuchPlace`]; or if the lab is gone or being taken down.
     pub fn renew_link(&self, host: usize) -> Result<(), LabError> {
         self.netns(Place::Host(host))?;
         setup::renew_link(&Self::open(&self.name)?, &self.hosts[host], &Lock::take(&self.name)?)
     }
 
-    /// Drops all of IP that passes a host's link this way; with a peer, only what comes from there or goes there. Cuts add up.
+    /// Drops a host's IP traffic in this direction, or only that with `peer`. Cuts add up.
     ///
     /// # Errors
-    /// [`LabError::NoSuchPlace`]; [`LabError::NoLoss`] where the kernel cannot do it.
+    /// [`LabError::NoSuchPlace`]; [`LabError::NoLoss`] if the kernel lacks support.
     pub fn cut(&self, host: usize, way: Way, peer: Option<Place>) -> Result<(), LabError> {
         let find = |place| Ok::<_, LabError>(self.at(place)?.map_or(cut::Peer::SWITCH, cut::Peer::new));
         let peer = peer.map(find).transpose()?;
         self.within(Place::Host(host), || cut::cut(way, peer))?
     }
 
-    /// Takes all cuts of a host's link away.
+    /// Removes all cuts of a host's link.
     ///
     /// # Errors
     /// [`LabError::NoSuchPlace`].
@@ -360,18 +352,18 @@ impl Lab {
         self.within(Place::Host(host), cut::mend)
     }
 
-    /// From now on all links lose some datagrams, and bring some twice, and some late.
+    /// Starts losing, duplicating and delaying datagrams on all links.
     ///
     /// # Errors
-    /// [`LabError::Command`] where the kernel cannot do it; then [`Lab::order`] takes away what was begun.
+    /// [`LabError::Command`] if the kernel lacks support; [`Lab::order`] then undoes what was started.
     pub fn disorder(&self, disorder: Disorder) -> Result<(), LabError> {
         self.each_end(|interface| disorder::begin(interface, disorder))
     }
 
-    /// Ends what [`Lab::disorder`] began.
+    /// Ends [`Lab::disorder`].
     ///
     /// # Errors
-    /// Where a namespace cannot be entered.
+    /// If a namespace cannot be entered.
     pub fn order(&self) -> Result<(), LabError> {
         self.each_end(|interface| {
             disorder::end(interface);
@@ -379,7 +371,7 @@ impl Lab {
         })
     }
 
-    /// Calls `act` with each interface of each link, in its namespace.
+    /// Calls `act` with each end of each link, in its namespace.
     fn each_end(&self, act: impl Fn(&str) -> Result<(), LabError> + Sync) -> Result<(), LabError> {
         for host in self.linked() {
             netns::within(&host.netns, || act(HOST_INTERFACE))??;
@@ -388,7 +380,6 @@ impl Lab {
         Ok(())
     }
 
-    /// One that stays.
     fn of_record(name: &str, record: Record) -> Self {
         let Record { hosts, racks, .. } = record;
         let above = |host| if racks == 0 { Place::Switch } else { Place::Rack(host * racks / hosts) };
@@ -413,7 +404,7 @@ impl Drop for Lab {
     }
 }
 
-/// Removes all of a lab and gives the lock back; `false` if there was nothing but the lock.
+/// `false` if only the lock existed.
 fn clear(name: &str, lock: Lock) -> Result<bool, LabError> {
     let found = setup::demolish(name, &lock)?;
     lock.remove()?;

@@ -1,8 +1,7 @@
-//! Packets lost at random, for tests.
+//! Random packet loss, for tests.
 //!
-//! Each host's interface gets a filter in either direction, a classic BPF program that draws a random number and drops the
-//! packet or not. It is set by `tc`, which comes with `ip`. netem would not work: it acts on packets in a queue, and what
-//! an XDP program sends back passes no queue. These filters see both, because they are at the host.
+//! Each host's interface gets a classic BPF filter in both directions that drops packets at random. netem would not work: it acts on queued
+//! packets, and what an XDP program sends back is not queued. These filters, at the host, see both.
 
 use crate::LabError;
 use crate::filter::{DROP, GO_ON, LOSE, Step, bytecode, prepare};
@@ -12,22 +11,21 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest rate.
 const LOSS_MAX: f64 = 0.99;
 
-/// The part of all packets that a link loses, in each direction: 0 to 0.99.
+/// Fraction of packets a link loses, in each direction: 0 to 0.99.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Loss(f64);
 
 impl Loss {
-    /// None is lost.
+    /// No loss.
     pub const NONE: Self = Self(0.0);
 
-    /// From a fraction, such as 0.001.
+    /// Creates it from a fraction, such as 0.001.
     ///
     /// # Errors
-    /// [`LabError::Loss`] where it is below 0 or above 0.99.
+    /// [`LabError::Loss`] if below 0 or above 0.99.
     pub fn new(fraction: f64) -> Result<Self, LabError> {
         if (0.0..=LOSS_MAX).contains(&fraction) {
             Ok(Self(fraction))
@@ -36,14 +34,14 @@ impl Loss {
         }
     }
 
-    /// The part of all packets.
+    /// The fraction of packets lost.
     pub fn fraction(self) -> f64 {
         self.0
     }
 
-    /// Below which a random number of 32 bits means that the packet is lost.
+    /// A packet is lost if its random 32-bit number is below this.
     pub(crate) fn threshold(self) -> u32 {
-        // At most 0.99 · 2^32; the cast drops the fraction.
+        // At most 0.99 · 2^32, so the cast cannot overflow.
         (self.0 * f64::from(u32::MAX)).round() as u32
     }
 }
@@ -74,13 +72,13 @@ impl FromStr for Loss {
 }
 
 impl fmt::Display for Loss {
-    /// As percent, without the last digits that binary fractions bring along.
+    /// Rounded to hide binary fractions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
     }
 }
 
-/// From now on the host in whose namespace this thread is loses packets, in both directions.
+/// On the host in whose namespace this thread runs.
 pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
     if loss == Loss::NONE {
         return Ok(());
@@ -97,7 +95,6 @@ pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
     batch.run(None).map_err(needs_filters)
 }
 
-/// Says what the kernel lacks.
 pub(crate) fn needs_filters(error: LabError) -> LabError {
     match error {
         LabError::Command { said, .. } => LabError::NoLoss { said },

@@ -1,29 +1,28 @@
-//! Names and addresses in a lab. All of them follow from the lab's name and the host's number.
+//! Names and addresses in a lab, derived from the lab's name and the host's number.
 
 use crate::LabError;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The most hosts of a lab.
+/// Maximum hosts in a lab.
 pub const HOSTS_MAX: usize = 64;
-/// The most racks of a lab.
+/// Maximum racks in a lab.
 pub const RACKS_MAX: usize = 16;
-/// Letters of a lab's name.
 pub(crate) const NAME_MAX: usize = 24;
 /// The switch's IPv4 address, the same for every host.
 pub const SWITCH_IPV4: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
 /// The switch's IPv6 address, the same for every host.
 pub const SWITCH_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
-/// A host's only interface besides loopback; of a rack's switch, the one that leads up.
+/// A host's only interface besides loopback; a rack switch's uplink.
 pub const HOST_INTERFACE: &str = "eth0";
 
 /// A network namespace of a lab.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Place {
-    /// The one in the middle.
+    /// The central switch.
     Switch,
-    /// The switch of a rack, by its number from 0: between the one in the middle and the rack's hosts.
+    /// A rack's switch, by number from 0, between the central switch and the rack's hosts.
     Rack(usize),
     /// A host, by its number from 0.
     Host(usize),
@@ -45,44 +44,42 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, LabError> {
         let numbered = |kind: &str| text.strip_prefix(kind)?.parse().ok();
         let places = [Some(Self::Switch), numbered("rack").map(Self::Rack), numbered("host").map(Self::Host)];
-        // A place is written in one way only.
+        // Accepts only the canonical spelling of a place.
         let place = places.into_iter().flatten().find(|place| place.to_string() == text);
         place.ok_or_else(|| LabError::Place(text.to_owned()))
     }
 }
 
-/// A host of a lab, or the switch of a rack: whatever has a link to a switch above it.
+/// A host or a rack's switch: a place with an uplink.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Host {
-    /// `host0`, `rack0`, …; also the name of the interface to it, at the switch above it.
+    /// `host0`, `rack0`, …; also the name of the interface to it, at the switch above.
     pub name: String,
-    /// Its network namespace, as `ip netns` names it.
+    /// Network namespace, as `ip netns` names it.
     pub netns: String,
-    /// Its IPv4 address, in a /24 of its own.
+    /// IPv4 address, in its own /24.
     pub ipv4: Ipv4Addr,
-    /// Its IPv6 address, in a /64 of its own.
+    /// IPv6 address, in its own /64.
     pub ipv6: Ipv6Addr,
-    /// The switch above it.
+    /// The switch it connects to.
     pub above: Place,
-    /// That switch's IPv4 address on the link to it: its default gateway.
+    /// Default gateway: that switch's IPv4 address on this link.
     pub gateway_ipv4: Ipv4Addr,
     /// The same for IPv6.
     pub gateway_ipv6: Ipv6Addr,
 }
 
 impl Host {
-    /// The host of this number below [`HOSTS_MAX`].
     pub(crate) fn new(lab: &str, number: usize, above: Place) -> Self {
         Self::on_link(lab, Place::Host(number), number, above)
     }
 
-    /// The switch of a rack, by its number below [`RACKS_MAX`].
     pub(crate) fn rack(lab: &str, number: usize) -> Self {
         Self::on_link(lab, Place::Rack(number), HOSTS_MAX + number, Place::Switch)
     }
 
-    /// Each link has a number, and networks that are numbered so.
+    /// The link's number determines its networks.
     fn on_link(lab: &str, place: Place, link: usize, above: Place) -> Self {
         let link = u8::try_from(link).unwrap_or(u8::MAX);
         let ipv4 = |last| Ipv4Addr::new(10, 77, link, last);
@@ -99,18 +96,15 @@ impl Host {
     }
 }
 
-/// The name of a place's network namespace.
 pub(crate) fn namespace(lab: &str, place: Place) -> String {
     format!("mf-{lab}-{place}")
 }
 
-/// The lab and the place that a network namespace belongs to, if it is one of ours.
 pub(crate) fn of_namespace(namespace: &str) -> Option<(&str, Place)> {
     let (lab, place) = namespace.strip_prefix("mf-")?.rsplit_once('-')?;
     Some((lab, place.parse().ok()?)).filter(|_| check(lab).is_ok())
 }
 
-/// Refuses what is no name of a lab.
 pub(crate) fn check(name: &str) -> Result<(), LabError> {
     let letters = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let ends = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');

@@ -1,4 +1,4 @@
-//! Network namespaces where `ip netns` keeps them: entering them, and running something inside.
+//! Network namespaces in the directory of `ip netns`: entering them and running commands inside.
 
 use crate::{LabError, names};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -13,12 +13,11 @@ use std::process::Command;
 /// `NETNS_RUN_DIR` of iproute2.
 const DIRECTORY: &str = "/var/run/netns";
 
-/// The file that stands for a namespace.
 pub(crate) fn path(namespace: &str) -> PathBuf {
     Path::new(DIRECTORY).join(namespace)
 }
 
-/// All namespaces that have the form of a lab's, with the labs that they belong to.
+/// With their labs.
 pub(crate) fn all() -> Result<Vec<(String, String)>, LabError> {
     let failed = || LabError::io(format!("list {DIRECTORY}"));
     let entries = match std::fs::read_dir(DIRECTORY) {
@@ -38,23 +37,22 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, LabError> {
     Ok(found)
 }
 
-/// Those of one lab.
 pub(crate) fn of(lab: &str) -> Result<Vec<String>, LabError> {
     Ok(all()?.into_iter().filter(|(owner, _)| owner == lab).map(|(_, namespace)| namespace).collect())
 }
 
-/// Moves the calling thread. Neither allocates nor locks, so it may be called between fork and exec.
+/// Neither allocates nor locks, so it may run between fork and exec.
 fn enter(path: &CStr) -> io::Result<()> {
     let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
-/// Its names are checked: there is no NUL among their letters.
+/// Names were checked, so they contain no NUL.
 fn c_path(namespace: &str) -> CString {
     CString::new(format!("{DIRECTORY}/{namespace}")).unwrap_or_default()
 }
 
-/// Calls `act` on a thread of its own inside a namespace, and waits for it. Sockets stay where they were opened.
+/// On its own thread. Sockets stay where they were opened.
 pub(crate) fn within<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
     let path = c_path(namespace);
     let entered = std::thread::scope(|scope| {
@@ -64,7 +62,6 @@ pub(crate) fn within<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -
     entered.map_err(LabError::io(format!("enter the network namespace {namespace}")))
 }
 
-/// A command that enters the namespace before it runs.
 pub(crate) fn command(namespace: &str, program: &OsStr) -> Command {
     let path = c_path(namespace);
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! The processes inside a lab, which end with it: a namespace lives as long as one of them does.
+//! Ends the processes inside a lab: a namespace lives as long as one of them.
 
 use crate::{LabError, netns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,10 +8,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end by itself, and then to be gone.
+/// After SIGTERM, and again after SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Which namespace a file stands for.
+/// Device and inode.
 type Identity = (u64, u64);
 
 fn identity(file: &Metadata) -> Identity {
@@ -22,30 +22,29 @@ fn namespace_of(process: &str) -> Option<Identity> {
     std::fs::metadata(format!("/proc/{process}/ns/net")).ok().as_ref().map(identity)
 }
 
-/// What is left of these namespaces, by identity.
+/// Of the namespaces that still exist.
 fn identities(namespaces: &[String]) -> Vec<Identity> {
     namespaces.iter().filter_map(|name| std::fs::metadata(netns::path(name)).ok()).map(|file| identity(&file)).collect()
 }
 
-/// Whether this process is in one of them itself.
 pub(crate) fn we_are_inside(namespaces: &[String]) -> bool {
     namespace_of("self").is_some_and(|ours| identities(namespaces).contains(&ours))
 }
 
-/// Ends all processes in these namespaces: asks them, waits, kills.
+/// Ends all processes in these namespaces: SIGTERM, wait, SIGKILL.
 pub(crate) fn end_all(namespaces: &[String]) -> Result<(), LabError> {
     let namespaces = identities(namespaces);
     for signal in [Signal::TERM, Signal::KILL] {
         let processes = inside(&namespaces)?;
         for process in &processes {
-            let _ = pidfd_send_signal(process, signal); // an error means that it has ended already
+            let _ = pidfd_send_signal(process, signal); // an error means that it has exited
         }
         wait_for(&processes);
     }
     Ok(())
 }
 
-/// Handles of the processes inside, none of which can have become another process.
+/// Pidfds of the processes inside, so that a reused pid cannot be hit.
 fn inside(namespaces: &[Identity]) -> Result<Vec<OwnedFd>, LabError> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").map_err(LabError::io("list /proc"))?.flatten() {
@@ -63,13 +62,12 @@ fn inside(namespaces: &[Identity]) -> Result<Vec<OwnedFd>, LabError> {
     Ok(found)
 }
 
-/// Until all have ended, or it takes too long.
 fn wait_for(processes: &[OwnedFd]) {
     let deadline = Instant::now() + PATIENCE;
     for process in processes {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(timeout) = Timespec::try_from(left) else { return };
-        // An error counts as a process that has not ended: it gets the next signal.
+        // On error, treats the process as running: it gets the next signal.
         let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
     }
 }

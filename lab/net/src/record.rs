@@ -1,8 +1,7 @@
 //! The record of a lab: a small file, which is also the lock.
 //!
-//! `/run/midflight/labs/NAME` is empty while a lab is set up or taken down, and describes the lab once it is complete. The process
-//! that sets it up or takes it down holds a lock on the file, which ends with the process. An empty file without a lock
-//! means that this process was killed.
+//! `/run/midflight/labs/NAME` is empty during setup and removal, and describes the lab once it is complete. The process that sets a lab up
+//! or removes it holds a lock on the file until it exits. An empty file without a lock means that this process was killed.
 
 use crate::{HOSTS_MAX, LabError, Loss, RACKS_MAX, names};
 use rustix::fs::{FlockOperation, flock};
@@ -13,19 +12,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// With the parent, which goes too when it is empty.
+/// The parent is removed too when empty.
 const DIRECTORY: &str = "/run/midflight/labs";
-/// Bytes of the largest record.
 const RECORD_MAX: u64 = 64 << 10;
-/// How long to wait for another process that holds the lock.
+/// Timeout for the lock, and the polling interval.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A lab that is whole.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Record {
     pub(crate) hosts: usize,
-    /// 0: all hosts are at the switch in the middle.
+    /// 0: all hosts connect to the central switch.
     #[serde(default)]
     pub(crate) racks: usize,
     pub(crate) loss: Loss,
@@ -36,7 +33,7 @@ fn path(lab: &str) -> PathBuf {
     Path::new(DIRECTORY).join(lab)
 }
 
-/// The record of a lab: `None` if there is none at all, [`LabError::Incomplete`] if it is not whole.
+/// `None` if there is no lab.
 pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
     let whole = |text: Vec<u8>| {
         let record: Option<Record> = serde_json::from_slice(&text).ok();
@@ -49,7 +46,6 @@ pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
     }
 }
 
-/// All labs that have a file.
 pub(crate) fn names() -> Result<Vec<String>, LabError> {
     let files = |entries: std::fs::ReadDir| {
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<io::Result<Vec<_>>>()
@@ -64,7 +60,7 @@ pub(crate) fn names() -> Result<Vec<String>, LabError> {
     }
 }
 
-/// The right to set up and take down a lab.
+/// Required to set up or take down a lab.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -72,7 +68,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, after waiting a while if another process holds it; creates the file if there is none.
+    /// Waits up to `PATIENCE`. Creates the file if it is missing.
     pub(crate) fn take(lab: &str) -> Result<Self, LabError> {
         let path = path(lab);
         let deadline = Instant::now() + PATIENCE;
@@ -81,12 +77,12 @@ impl Lock {
             midflight_files::create_directory(Path::new(DIRECTORY)).map_err(failed())?;
             let file = midflight_files::options().read(true).write(true).create(true).truncate(false).open(&path);
             let file = match file {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue, // someone took the directory away
+                Err(error) if error.kind() == ErrorKind::NotFound => continue, // another process removed the directory
                 file => file.map_err(failed())?,
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if is_at(&file, &path) => return Ok(Self { file, path }),
-                Ok(()) => {} // someone took the file away
+                Ok(()) => {} // another process removed the file
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
                 Err(error) => return Err(failed()(error.into())),
             }
@@ -94,12 +90,11 @@ impl Lock {
         Err(LabError::Busy(lab.to_owned()))
     }
 
-    /// The open file that holds the lock. A process that inherits it holds the lock too.
+    /// A process that inherits the open file also holds the lock.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Records that the lab is complete.
     pub(crate) fn complete(&self, record: Record) -> Result<(), LabError> {
         let failed = || LabError::io(format!("write {}", self.path.display()));
         self.incomplete()?;
@@ -107,22 +102,19 @@ impl Lock {
         (&self.file).write_all(&text).map_err(failed())
     }
 
-    /// Records that it no longer is.
     pub(crate) fn incomplete(&self) -> Result<(), LabError> {
         self.file.set_len(0).map_err(LabError::io(format!("write {}", self.path.display())))
     }
 
-    /// Removes the record: the lab is gone.
     pub(crate) fn remove(self) -> Result<(), LabError> {
         std::fs::remove_file(&self.path).map_err(LabError::io(format!("remove {}", self.path.display())))?;
-        // They stay while there is something in them.
+        // Fails, as intended, if they are not empty.
         let _ = std::fs::remove_dir(DIRECTORY);
         let _ = Path::new(DIRECTORY).parent().map(std::fs::remove_dir);
         Ok(())
     }
 }
 
-/// Whether a file is still the one of this path.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(ours), Ok(theirs)) => (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()),

@@ -1,4 +1,3 @@
-//! Setting a lab up and taking it down.
 
 use crate::iproute::{Batch, Tool};
 use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, of_namespace};
@@ -8,10 +7,10 @@ use rustix::thread::{CapabilitySet, capabilities};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// The group of the switch's interfaces, by which they are deleted in one go.
+/// Lets one command delete all links.
 const LINK_GROUP: u32 = 77;
 
-/// Switches off duplicate address detection (for a second an address could not be used) and router solicitation.
+/// Disables duplicate address detection (which makes addresses unusable for a second) and router solicitation.
 const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/all/disable_ipv6", "0"),
     ("ipv6/conf/default/disable_ipv6", "0"),
@@ -19,7 +18,6 @@ const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
 ];
-/// The settings that make the switch's namespace a router.
 const FORWARD: [(&str, &str); 3] =
     [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
 
@@ -33,7 +31,7 @@ pub fn check_privileges() -> Result<(), LabError> {
     if ours.contains(needed) { Ok(()) } else { Err(LabError::Privilege) }
 }
 
-/// Makes namespaces and links. `go_on` is asked between the steps; an error, also its, leaves things half done.
+/// Creates namespaces and links. `go_on` may abort between steps. After an error the lab is incomplete.
 pub(crate) fn raise(lab: &Lab, lock: &Lock, go_on: &dyn Fn() -> Result<(), LabError>) -> Result<(), LabError> {
     let switches: Vec<&str> =
         std::iter::once(lab.switch_netns()).chain(lab.racks().iter().map(|rack| rack.netns.as_str())).collect();
@@ -56,7 +54,6 @@ pub(crate) fn raise(lab: &Lab, lock: &Lock, go_on: &dyn Fn() -> Result<(), LabEr
     go_on()
 }
 
-/// Deletes a host's link and makes it again.
 pub(crate) fn renew_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "delete a link");
     batch.line(format!("link delete {}", host.name));
@@ -83,7 +80,7 @@ fn add_links<'l>(lab: &Lab, hosts: impl Iterator<Item = &'l Host>, lock: &Lock) 
     batch.run(Some(lock.file()))
 }
 
-/// In the switch's namespace.
+/// Runs in the switch's namespace.
 fn configure_switch(lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
     batch.line("link set lo up");
@@ -92,7 +89,7 @@ fn configure_switch(lock: &Lock) -> Result<(), LabError> {
     batch.run(Some(lock.file()))
 }
 
-/// In the switch's namespace: hosts of racks are reached by their rack.
+/// Runs in the switch's namespace: routes to the racks' hosts.
 fn lead_to_racks(lab: &Lab, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "make routes to racks");
     for (number, rack) in lab.racks().iter().enumerate() {
@@ -104,7 +101,7 @@ fn lead_to_racks(lab: &Lab, lock: &Lock) -> Result<(), LabError> {
     batch.run(Some(lock.file()))
 }
 
-/// Both ends of a host's link, which carries frames when this returns.
+/// The link carries frames on return.
 fn configure_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     lab.within(host.above, || configure_gateway(host, lock))??;
     let is_rack = lab.racks().contains(host);
@@ -112,12 +109,12 @@ fn configure_link(lab: &Lab, host: &Host, lock: &Lock) -> Result<(), LabError> {
     if is_rack {
         lab.within(host.above, || ethtool::enable_gro(&host.name))??;
     }
-    // An end has a link only when the other one is up too.
+    // An end has carrier only once the other one is up too.
     lab.within(host.above, || ethtool::await_queue(&host.name))??;
     netns::within(&host.netns, || ethtool::await_queue(HOST_INTERFACE))?
 }
 
-/// In the namespace of the switch above.
+/// Runs in the namespace of the switch above.
 fn configure_gateway(Host { name, gateway_ipv4, gateway_ipv6, .. }: &Host, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
     batch.line(format!("address add {gateway_ipv4}/24 dev {name}"));
@@ -126,7 +123,7 @@ fn configure_gateway(Host { name, gateway_ipv4, gateway_ipv6, .. }: &Host, lock:
     batch.run(Some(lock.file()))
 }
 
-/// In the host's namespace, or in that of a rack's switch.
+/// Runs in the namespace of the host or of the rack's switch.
 fn configure_host(host: &Host, wanted: Record, is_rack: bool, lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give a host its addresses");
     batch.line("link set lo up");
@@ -137,7 +134,7 @@ fn configure_host(host: &Host, wanted: Record, is_rack: bool, lock: &Lock) -> Re
     batch.line(format!("route add ::/0 via {}", host.gateway_ipv6));
     batch.run(Some(lock.file()))?;
     ethtool::enable_gro(HOST_INTERFACE)?;
-    // A rack's switch may want a program of its own there.
+    // A rack's switch may need its own program there.
     if wanted.xdp && !is_rack {
         xdp::pass_all()?;
     }
@@ -152,7 +149,7 @@ fn network_ipv6(address: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))
 }
 
-/// Sets a key of `/proc/sys/net`, which shows each thread the settings of the namespace that it is in.
+/// Sets a key in `/proc/sys/net`, which shows each thread its own namespace's settings.
 fn set(&(key, value): &(&str, &str)) -> Result<(), LabError> {
     let path = Path::new("/proc/sys/net").join(key);
     std::fs::write(&path, value).map_err(|error| match error.kind() {
@@ -161,7 +158,7 @@ fn set(&(key, value): &(&str, &str)) -> Result<(), LabError> {
     })
 }
 
-/// Ends the processes of a lab and removes what is left of it; `false` if there was nothing.
+/// `false` if there was nothing.
 pub(crate) fn demolish(lab: &str, lock: &Lock) -> Result<bool, LabError> {
     let namespaces = netns::of(lab)?;
     if namespaces.is_empty() {
@@ -172,8 +169,8 @@ pub(crate) fn demolish(lab: &str, lock: &Lock) -> Result<bool, LabError> {
     }
     lock.incomplete()?;
     processes::end_all(&namespaces)?;
-    // A namespace lives on while anything holds it, a program that is pinned for example; its links shall not. An error
-    // means that there are none, or that the namespace was cut off before it became one.
+    // A pinned program, for example, keeps a namespace alive; delete its links anyway. An error means that there are none, or that the
+    // namespace was never completed.
     for switch in namespaces.iter().filter(|namespace| is_of_switch(namespace)) {
         let mut links = Batch::new(Tool::Ip, "remove links");
         links.line(format!("link delete group {LINK_GROUP}"));

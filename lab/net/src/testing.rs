@@ -1,22 +1,21 @@
-//! Help for tests that need labs.
+//! Helpers for tests that need labs.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// Reports that something of the current test is left out, and why; written directly, because the test harness captures
-/// what `eprintln!` prints.
+/// Reports that the current test is skipped, and why. Writes to stderr directly, because the test harness captures `eprintln!`.
 pub fn skip(why: impl Display) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nothing depends on whether it is read.
+    // A failed write does no harm.
     let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes());
 }
 
-/// Whether there can be labs here; if not, says so.
+/// Whether labs can run here; reports a skip if not.
 pub fn labs_work() -> bool {
     crate::available().map_err(skip).is_ok()
 }
 
-/// The files of a lab in the directory of `ip netns` and in ours.
+/// A lab's remaining files in the directory of `ip netns` and in ours.
 #[must_use]
 pub fn traces_of(name: &str) -> Vec<String> {
     let files = ["/var/run/netns", "/run/midflight/labs"].into_iter().filter_map(|path| std::fs::read_dir(path).ok());

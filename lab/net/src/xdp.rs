@@ -1,9 +1,8 @@
-//! An XDP program on the hosts' side that passes everything.
+//! An XDP program for hosts that passes everything.
 //!
-//! What an XDP program on a veth sends back (`XDP_TX`) waits in a ring of the other end, and the kernel wakes that end only
-//! if it runs an XDP program of its own (`veth_xdp_tx_flush` in drivers/net/veth.c). So the hosts run the shortest that
-//! there is. `ip` attaches programs from object files only; here are the two system calls that take the instructions
-//! themselves, and the netlink message that attaches them for as long as the interface lives.
+//! The kernel delivers frames that an XDP program on a veth returns (`XDP_TX`) only if the other end runs an XDP program too
+//! (`veth_xdp_tx_flush` in drivers/net/veth.c). So each host runs the shortest one. `ip` attaches programs from object files only. This
+//! module loads the instructions by system call and attaches them by a netlink message, for the interface's lifetime.
 
 use crate::LabError;
 use crate::names::HOST_INTERFACE;
@@ -13,18 +12,17 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Attaches it, in native mode, to the host in whose namespace this thread is.
+/// In native mode, on the host in whose namespace this thread runs.
 pub(crate) fn pass_all() -> Result<(), LabError> {
     load().and_then(|program| attach(&program, HOST_INTERFACE)).map_err(|source| LabError::NoXdp { source })
 }
 
-/// The program `return XDP_PASS`.
 fn load() -> io::Result<OwnedFd> {
     const MOVE_XDP_PASS_TO_R0: u64 = 0xb7 | 2 << 32;
     const EXIT: u64 = 0x95;
     const BPF_PROG_LOAD: libc::c_int = 5;
     const BPF_PROG_TYPE_XDP: u32 = 6;
-    /// The first fields of `union bpf_attr` for this command; the kernel takes the rest as zeros.
+    /// First fields of `union bpf_attr` for this command; the kernel zeroes the rest.
     #[repr(C)]
     struct ProgLoad {
         prog_type: u32,
@@ -39,25 +37,25 @@ fn load() -> io::Result<OwnedFd> {
         insns: instructions.as_ptr() as u64,
         license: c"Apache-2.0".as_ptr() as u64,
     };
-    // SAFETY: the kernel reads `attributes` and what they point to, and all outlive the call.
+    // SAFETY: the kernel reads `attributes` and what they point to; all outlive the call.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const attributes, size_of::<ProgLoad>()) };
     match i32::try_from(fd) {
-        // SAFETY: the descriptor is new, so nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// `RTM_SETLINK` with `IFLA_XDP`: the interface holds the program from then on.
+/// `RTM_SETLINK` with `IFLA_XDP`: the interface keeps the program.
 fn attach(program: &OwnedFd, interface: &str) -> io::Result<()> {
-    // Protocol 0 of netlink: NETLINK_ROUTE.
+    // Netlink protocol 0: NETLINK_ROUTE.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let index = name_to_index(&socket, interface)?;
     let mut socket = File::from(socket);
     socket.write_all(&set_link_xdp(index, program.as_raw_fd()))?;
     let mut answer = [0; 1024];
     let length = socket.read(&mut answer)?;
-    // Behind the header of the answer (`struct nlmsghdr`, 16 bytes) stands the negative error, 0 for none.
+    // The negative error (0 for success) follows the reply's header (`struct nlmsghdr`, 16 bytes).
     match answer[..length].get(16..20).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
         Some(error) => Err(io::Error::from_raw_os_error(-error)),
@@ -78,7 +76,7 @@ fn set_link_xdp(index: u32, program: i32) -> Vec<u8> {
     let program = attribute(IFLA_XDP_FD, &program.to_ne_bytes());
     let mode = attribute(IFLA_XDP_FLAGS, &XDP_FLAGS_DRV_MODE.to_ne_bytes());
     let xdp = attribute(IFLA_XDP_NESTED, &[program, mode].concat());
-    // struct ifinfomsg: family and type, index, flags and which of them change.
+    // struct ifinfomsg: family and type, index, flags, mask of flags to change.
     let link = [[0; 4], index.to_ne_bytes(), [0; 4], [0; 4]].concat();
     let length = (16 + link.len() + xdp.len()) as u32;
     // struct nlmsghdr: length, type and flags, sequence, port.

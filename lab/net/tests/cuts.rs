@@ -1,5 +1,4 @@
-//! What goes wrong with the links of a lab on purpose: cuts in one direction or both, datagrams twice and late. Needs root and
-//! iproute2; skips loudly without.
+//! Faults on the links of a lab: cuts, duplicates, delays. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,7 +10,6 @@ use midflight_net::{Disorder, Lab, LabError, Loss, Place, SWITCH_IPV4, SWITCH_IP
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-/// A socket at a place, at each of its families' addresses that others see.
 fn sockets(lab: &Lab, place: Place) -> [UdpSocket; 2] {
     let addresses: [IpAddr; 2] = match place {
         Place::Switch => [SWITCH_IPV4.into(), SWITCH_IPV6.into()],
@@ -25,7 +23,7 @@ fn sockets(lab: &Lab, place: Place) -> [UdpSocket; 2] {
     })
 }
 
-/// In how many of the families a datagram arrives: both or none. The first one to a new neighbour may get lost.
+/// Of both families or of neither. The first datagram to a new neighbour may be lost.
 fn passes(from: &[UdpSocket; 2], to: &[UdpSocket; 2]) -> bool {
     let arrives = |(from, to): (&UdpSocket, &UdpSocket)| {
         (0..2).any(|_| {
@@ -44,7 +42,7 @@ fn a_cut_link_drops_what_it_is_to_drop_and_nothing_else() {
     let places = [Place::Host(0), Place::Host(1), Place::Host(2), Place::Switch];
     let [ours, theirs, others, switch] = places.map(|place| sockets(&lab, place));
     let seen = || {
-        // From the host that is cut, then to it: host1, host2, switch.
+        // From the cut host, then to it: host1, host2, switch.
         let there = [&theirs, &others, &switch];
         (there.map(|other| passes(&ours, other)), there.map(|other| passes(other, &ours)))
     };
@@ -74,7 +72,7 @@ fn a_cut_link_drops_what_it_is_to_drop_and_nothing_else() {
 #[test]
 fn datagrams_come_twice_and_late_until_they_shall_not() {
     const SENT: u32 = 4_000;
-    // A late datagram waits if another one was late just before it. So many go at once, however slow the machine is.
+    // A datagram waits only if another was delayed just before it, so send a burst, even on a slow machine.
     const AT_ONCE: u32 = 80;
     let Some(lab) = lab(2) else { return };
     let [[from, _], [to, _]] = [Place::Host(0), Place::Host(1)].map(|place| sockets(&lab, place));
@@ -86,7 +84,7 @@ fn datagrams_come_twice_and_late_until_they_shall_not() {
             }
         }
     };
-    // What comes until nothing has come for as long as the socket waits.
+    // Receives until the socket times out.
     let numbers = || {
         std::thread::scope(|scope| {
             scope.spawn(send);
@@ -106,7 +104,7 @@ fn datagrams_come_twice_and_late_until_they_shall_not() {
     let mut different = got.clone();
     different.sort_unstable();
     different.dedup();
-    // The sender's and the switch's interface each copy a tenth: also of copies.
+    // The sender's and the switch's interface each duplicate a tenth, including copies.
     let copies = (got.len() - different.len()) as u32;
     assert!(!about(0.0, copies, SENT) && copies > SENT / 10 && copies < SENT / 2, "{copies} of {SENT} came twice");
     println!("{late} of {SENT} came late, {copies} twice, {} at all", different.len());

@@ -1,4 +1,4 @@
-//! A lab connects its hosts, runs commands and goes without a trace. Needs root and iproute2; skips loudly without.
+//! A lab connects its hosts, runs commands and leaves no trace. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,12 +14,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
-/// A socket at a place of a lab.
 fn socket(lab: &Lab, place: Place, address: IpAddr) -> UdpSocket {
     lab.within(place, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
 }
 
-/// `asked` answers one datagram of `asking`, who sees that address.
 fn speak(asking: &UdpSocket, asked: &UdpSocket) {
     let to = asked.local_addr().unwrap();
     std::thread::scope(|scope| {
@@ -50,7 +48,7 @@ fn hosts_reach_each_other_and_the_switch_in_both_families() {
     speak(&loopback, &socket(&lab, Place::Host(1), [127, 0, 0, 1].into()));
 }
 
-/// Two racks of two hosts: each reaches all others and all switches, and what leaves a rack passes its switch.
+/// Two racks of two hosts: each host reaches all hosts and switches, and traffic between racks passes the rack's switch.
 #[test]
 fn hosts_of_racks_reach_each_other_through_their_switches() {
     if !labs_work() {
@@ -81,13 +79,13 @@ fn hosts_of_racks_reach_each_other_through_their_switches() {
     assert!(matches!(Lab::up(&Options::temporary(2).racks(3)), Err(LabError::Racks { racks: 3, hosts: 2 })));
 }
 
-/// The kernel drops what is sent by an interface that has no queue yet.
+/// The kernel drops packets sent by an interface without a queue.
 #[test]
 fn every_interface_of_a_lab_that_is_up_has_its_queue() {
     for _ in 0..5 {
         let Some(lab) = lab(3) else { return };
         for place in [Place::Switch, Place::Host(0), Place::Host(1), Place::Host(2)] {
-            // Of all interfaces: asked for one of them, the kernel would hurry to give it its queue.
+            // Lists all interfaces: a query for a single one would make the kernel attach its queue.
             let output = lab.command(place, "ip").args(["-oneline", "link", "show"]).output().unwrap();
             let said = String::from_utf8(output.stdout).unwrap();
             let of_links = said.lines().filter(|line| line.contains('@'));
@@ -182,7 +180,7 @@ fn what_was_cut_off_is_no_lab_and_is_removed_first() {
                 Command::new("ip").args(["netns", "add", &format!("mf-{name}-{place}")]).status().unwrap().success()
             );
         }
-        // `ip netns add` itself was cut off here: a file to which no namespace was bound yet.
+        // As if `ip netns add` was killed: the file exists, but no namespace is bound to it.
         std::fs::write(format!("/var/run/netns/mf-{name}-host6"), "").unwrap();
     };
     cut_off();
@@ -205,7 +203,7 @@ fn setting_up_that_is_interrupted_is_undone() {
         return;
     }
     let options = Options::temporary(3);
-    // It is looked at between the steps, for the first time when the namespaces are there.
+    // The flag is checked between steps, first after the namespaces exist.
     let result = Lab::up_unless(&options, &AtomicBool::new(true));
     assert!(matches!(result, Err(LabError::Interrupted(_))), "{result:?}");
     assert_eq!(traces_of(&options.name), Vec::<String>::new());
@@ -238,7 +236,7 @@ fn names_and_bounds_are_checked_before_anything_is_done() {
 
 #[test]
 fn without_privileges_the_error_says_what_to_do() {
-    // Capabilities are a thread's own.
+    // Capabilities are per thread.
     let unprivileged = std::thread::spawn(|| {
         let mut ours = capabilities(None).unwrap();
         ours.effective -= CapabilitySet::NET_ADMIN;

@@ -1,5 +1,4 @@
-//! What an XDP program of the switch sends back arrives: the host's end of the link takes it. Needs root, iproute2 and a
-//! kernel with BPF; skips loudly without.
+//! Hosts receive frames that the switch's XDP program sends back. Needs root, iproute2 and a kernel with BPF; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -22,19 +21,18 @@ mod uapi {
     pub(super) const XDP_NATIVE: u32 = 1 << 2;
 }
 
-/// One instruction: code, registers (source in the upper half), offset, operand.
+/// Code, registers (source in the upper half), offset, operand.
 const fn op(code: u8, registers: u8, offset: i16, operand: i32) -> u64 {
     code as u64 | (registers as u64) << 8 | (offset as u16 as u64) << 16 | (operand as u32 as u64) << 32
 }
 
-/// How a frame goes back to where it came from.
 #[derive(Clone, Copy, Debug)]
 enum Back {
     Transmit,
     Redirect,
 }
 
-/// Sends UDP over IPv4 back, without a checksum, and passes everything else.
+/// Returns UDP over IPv4, without a checksum, and passes everything else.
 fn reflector(back: Back) -> Vec<u64> {
     const LOAD: [u8; 5] = [0, 0x71, 0x69, 0, 0x61]; // by size in bytes: r = *(r + offset)
     const STORE: [u8; 5] = [0, 0x73, 0x6b, 0, 0x63];
@@ -42,7 +40,7 @@ fn reflector(back: Back) -> Vec<u64> {
     let store = |from: u8, size: usize, to: u8, offset| op(STORE[size], from << 4 | to, offset, 0);
     let set = |to: u8, value| op(0xb7, to, 0, value);
     let exit = op(0x95, 0, 0, 0);
-    // (size, offset, offset): Ethernet, IPv4 and UDP addresses change places. r2 = data, r4 and r5 are scratch.
+    // (size, offset, offset): swaps Ethernet, IPv4 and UDP addresses. r2 = data, r4 and r5 are scratch.
     let swaps = [(4, 0, 6), (2, 4, 10), (4, 26, 30), (2, 34, 36)];
     let swaps = swaps.into_iter().flat_map(|(size, a, b)| {
         [load(4, size, 2, a), load(5, size, 2, b), store(4, size, 2, b), store(5, size, 2, a)]
@@ -65,7 +63,7 @@ fn reflector(back: Back) -> Vec<u64> {
 }
 
 fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads `attributes`, and what they point to; all outlive the call, which gives a new descriptor.
+    // SAFETY: the kernel reads `attributes` and what they point to; all outlive the call, which returns a new descriptor.
     unsafe {
         match libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) {
             fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(i32::try_from(fd).unwrap())),
@@ -86,7 +84,7 @@ fn load(program: &[u64]) -> io::Result<OwnedFd> {
     bpf(uapi::PROG_LOAD, &Load { kind: uapi::PROG_TYPE_XDP, instructions, program: program.as_ptr() as u64, license })
 }
 
-/// Until the descriptor is closed. Without a fallback to the generic mode, for which the host's end does not matter.
+/// Attaches until the descriptor is closed. No fallback to generic mode, which would not test the host's end.
 fn attach(program: &OwnedFd, interface: &str) -> io::Result<OwnedFd> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let index = name_to_index(&socket, interface)?;
@@ -94,14 +92,13 @@ fn attach(program: &OwnedFd, interface: &str) -> io::Result<OwnedFd> {
     bpf(uapi::LINK_CREATE, &[program, index, uapi::ATTACH_XDP, uapi::XDP_NATIVE])
 }
 
-/// A lab whose switch runs the reflector natively; `None`, and loudly, where there can be none.
 struct Reflecting {
     lab: Lab,
-    /// Closed, they detach.
+    /// Closing these detaches the programs.
     _attached: Vec<OwnedFd>,
 }
 
-/// Where nobody listens.
+/// A port without a listener.
 const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(SWITCH_IPV4), 7);
 
 impl Reflecting {

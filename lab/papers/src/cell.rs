@@ -1,7 +1,7 @@
-//! A cell: one run of one scheme on one cluster under one workload, from one seed. Data in, data out (both serde), so that
-//! cells are independent processes; figures are lists of cells and what they make of the results.
+//! A cell: one run of one scheme on one cluster under one workload, from one seed. A figure is a list of cells and a reduction of their
+//! results.
 //!
-//! [`run`] is the one entry. Delay is what the papers mean by it: from the call of submit to the start of the task.
+//! The entry point is [`run`]. Delay is as in the papers: from the call of submit to the start of the task.
 
 pub(crate) mod closed;
 mod dealer;
@@ -28,38 +28,38 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One run. What it leaves open has the papers' values.
+/// One run. Omitted fields have the papers' values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// Who schedules.
+    /// The scheduler.
     pub scheme: Scheme,
-    /// What there is to schedule on.
+    /// The cluster.
     pub cluster: Cluster,
-    /// What is submitted.
+    /// The workload.
     pub load: Load,
-    /// All randomness comes from it. The same seed gives all schemes the same arrivals.
+    /// Seed of all randomness. All schemes see the same arrivals.
     pub seed: u64,
-    /// Milliseconds at the start whose tasks are run, but not measured.
+    /// Milliseconds of unmeasured warm-up.
     pub warmup_ms: u64,
-    /// Milliseconds after which nothing is submitted any more, warm-up included.
+    /// Milliseconds until submission ends, warm-up included.
     pub duration_ms: u64,
-    /// Milliseconds that what was submitted may still take. What has not ended then is counted as open.
+    /// Milliseconds to wait for submitted tasks. Later ones count as open.
     #[serde(default = "Cell::default_drain_ms")]
     pub drain_ms: u64,
 }
 
-/// Who schedules.
+/// A scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Scheme {
-    /// The production switch and endpoints, as a program of the switch; free executors are parked.
+    /// The production switch and endpoints in the switch; free executors park.
     Midflight,
-    /// The same as a process on a host.
+    /// The same, as a process on a host.
     MidflightServer,
-    /// The production switch in the kernel of a Linux machine, and the production endpoints on others, at costs that were measured.
+    /// The production switch in a Linux kernel, and the production endpoints, at measured costs.
     MidflightKernel(Linux),
-    /// The production endpoints at an asic engine in the switch: executors poll, packets go round.
+    /// The production endpoints with an asic engine: executors poll, packets recirculate.
     MidflightAsic(Pipelined),
     /// The published protocol in the switch: executors poll.
     Bolt(Polling),
@@ -69,17 +69,17 @@ pub enum Scheme {
     SparrowJava(Sampling),
     /// Sparrow with the costs of the Bolt thesis's rewrite.
     SparrowCpp(Sampling),
-    /// A central scheduler with a cost for each task, for the shape only.
+    /// A central scheduler with a cost per task, for its shape only.
     Spark,
-    /// A program of the asic engine alone, for the load of this name ([`Load::Queue`]): its passes are counted.
+    /// A program of the asic engine alone, under [`Load::Queue`]: counts its passes.
     AsicPasses {
-        /// Which.
+        /// The program.
         program: Program,
     },
 }
 
 impl Scheme {
-    /// A hash of the sources of all that decides the result of a cell of this scheme: a result of other sources is not reused.
+    /// A hash of the sources that decide a cell's result. Results of other sources are not reused.
     #[must_use]
     pub fn version(&self) -> &'static str {
         match self {
@@ -92,45 +92,44 @@ impl Scheme {
     }
 }
 
-/// Linux machines, of which one is the switch.
+/// Linux machines, one of them the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Linux {
-    /// Cores that clients and executors share, as in a lab on one machine; 0: each host has its own.
+    /// Cores shared by clients and executors; 0: each host has its own.
     pub shared_cores: u32,
-    /// What being woken up takes, in nanoseconds; none: [`crate::calibration::LINUX_WAKE_NS`].
+    /// Wake-up time in nanoseconds; default [`crate::calibration::LINUX_WAKE_NS`].
     pub wake_ns: Option<u32>,
 }
 
-/// A switch that is a pipeline.
+/// A pipelined switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipelined {
-    /// What it runs.
+    /// Its program.
     pub program: Program,
-    /// Between a no-op and the next poll, in microseconds (Bolt §5.4: 50).
+    /// Microseconds between a no-op and the next poll (Bolt §5.4: 50).
     #[serde(default = "fifty")]
     pub interval_us: u16,
 }
 
-/// How executors poll, and what else of the published protocol's programs may be varied.
+/// How executors poll, and other parameters of the published protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Polling {
-    /// Between a no-op and the next poll, in microseconds (Bolt §5.4: 50).
+    /// Microseconds between a no-op and the next poll (Bolt §5.4: 50).
     pub interval_us: u64,
-    /// Whether polls that change nothing are left out of the simulation. The results are the same; a server has them always.
+    /// Elide polls without effect, which does not change results. Never for a server.
     pub elide: bool,
-    /// Priority levels that the switch has (Bolt ch. 4: 4).
+    /// Priority levels of the switch (Bolt ch. 4: 4).
     pub levels: u8,
     /// Tasks in a job_submission packet (32).
     pub packet_tasks: u32,
-    /// What clients and executors take for each packet beyond the network stack, in microseconds (0; Falcon's, which are of
-    /// Sparrow's Java: 5).
+    /// Microseconds per packet of clients and executors, beyond the network stack (0; Falcon's Java: 5).
     pub program_us: u64,
-    /// After how long an executor asks a server again that did not answer, in microseconds (500).
+    /// Microseconds until an executor retries an unanswered poll (500).
     pub poll_again_us: u64,
-    /// After how long a client submits again what a server did not answer, in microseconds (200,000).
+    /// Microseconds until a client resubmits (200,000).
     pub submit_again_us: u64,
 }
 
@@ -171,13 +170,13 @@ impl Polling {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
-    /// Schedulers; jobs go to them in turn, each client with its own first.
+    /// Schedulers; each client uses them round robin from another start.
     pub schedulers: u32,
-    /// Reservations for each task (both papers: 2).
+    /// Reservations per task (both papers: 2).
     pub ratio: f64,
-    /// `false`: free executors ask a scheduler without having a reservation (Bolt's figure 11).
+    /// `false`: free executors ask without a reservation (Bolt's figure 11).
     pub probing: bool,
-    /// Schedulers share the clients' hosts, as in Falcon §3.5.
+    /// Run schedulers on the clients' hosts, as in Falcon §3.5.
     pub on_clients: bool,
 }
 
@@ -187,26 +186,26 @@ impl Default for Sampling {
     }
 }
 
-/// What there is to schedule on.
+/// A cluster to schedule on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
-    /// Nodes that are alike.
+    /// Groups of identical nodes.
     pub groups: Vec<Group>,
-    /// Switches, each with an even share of the nodes and of the jobs.
+    /// Switches; nodes and jobs are spread evenly over them.
     #[serde(default = "number::<1>")]
     pub shards: u32,
 }
 
-/// Nodes that are alike.
+/// Identical nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Executors on each: tasks that it runs at once.
+    /// Executors on each node: tasks it runs at once.
     pub executors: u32,
-    /// What it offers, one bit a resource.
+    /// Resources it offers, one bit each.
     #[serde(default)]
     pub resources: u8,
 }
@@ -215,101 +214,100 @@ pub struct Group {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// It waits; its end comes as late as timers do.
+    /// Sleep; its end is as late as timers are.
     Sleep,
-    /// It computes, on a hardware thread of its own.
+    /// Compute, on its own hardware thread.
     #[default]
     Compute,
 }
 
-/// What is submitted.
+/// A workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
-    /// Each client submits a job every interval, in a random phase; all tasks are as long as the interval (10 ms).
+    /// Each client submits a job every interval, in a random phase. Tasks last for the interval (10 ms).
     Sw1 {
-        /// Clients (2).
+        /// Number of clients (2).
         #[serde(default = "number::<2>")]
         clients: u32,
-        /// Share of the cluster's time that tasks ask for: sets the tasks of a job, whole ones, in the mean.
+        /// Share of the cluster's time that tasks use; sets the mean tasks of a job.
         utilisation: f64,
         /// What tasks do.
         work: Work,
     },
-    /// 90 tasks of 20 ms every 20 ms, which ask resource A (bit 0) for a third of the time, then B (bit 1), then C (bit 2).
+    /// 90 tasks of 20 ms every 20 ms, which require resource A (bit 0), then B (bit 1), then C (bit 2), for a third of the time each.
     Sw2,
-    /// Tasks that end at once; clients keep this many for each executor in flight.
+    /// Tasks that end at once, with a fixed number in flight.
     Noop {
-        /// Clients (8).
+        /// Number of clients (8).
         #[serde(default = "number::<8>")]
         clients: u32,
-        /// Tasks in flight for each executor (4).
+        /// Tasks in flight per executor (4).
         #[serde(default = "number::<4>")]
         backlog: u32,
     },
-    /// A trace's jobs, scaled in median and load; again in random order where the run is longer.
+    /// A trace's jobs, scaled in median and load. Longer runs repeat them in random order.
     Trace {
-        /// In a format of `workload::read_file`; none: generated for all of the run, with the statistics of such a trace.
+        /// In a format of `workload::read_file`; none: a generated trace for the whole run.
         file: Option<PathBuf>,
-        /// Tasks of a generated job, in the mean, for each executor that the load keeps busy
-        /// ([`crate::calibration::SAMPLE_TASKS`]): a uniform sample of a trace has jobs as large as the sample.
+        /// Mean tasks of a generated job, for each executor the load keeps busy ([`crate::calibration::SAMPLE_TASKS`]).
         #[serde(default = "sample")]
         sample: f64,
         /// Median duration to scale to, in milliseconds (Bolt §5.1.3: 5).
         median_ms: f64,
-        /// Share of the cluster's time that tasks ask for.
+        /// Share of the cluster's time that tasks use.
         load: f64,
-        /// Levels 1 to 4 in the shares of Bolt §5.6; else all tasks are of level 1.
+        /// Levels 1 to 4 in the shares of Bolt §5.6; otherwise level 1.
         priorities: bool,
-        /// Clients, which take turns (2).
+        /// Number of clients, which take turns (2).
         #[serde(default = "number::<2>")]
         clients: u32,
         /// What tasks do.
         work: Work,
     },
-    /// A uniform sample of a trace, accelerated (Bolt §5.1.3): durations and arrivals are divided by one number, which sets the median, and
-    /// the share of the tasks that is taken sets the load. Where the run is longer than the trace, the trace is sampled anew.
+    /// A uniform sample of a trace, accelerated (Bolt §5.1.3): one factor on durations and arrivals sets the median; the share of tasks
+    /// sampled sets the load. Longer runs sample again.
     Sample {
-        /// In a format of `workload::read_file`; a name without a folder is looked for among the traces ([`Cell::with_traces`]).
+        /// In a format of `workload::read_file`; [`Cell::with_traces`] resolves a bare name.
         file: PathBuf,
         /// Median duration, in milliseconds (Bolt §5.1.3: 5).
         median_ms: f64,
-        /// Share of the cluster's time that tasks ask for.
+        /// Share of the cluster's time that tasks use.
         load: f64,
-        /// Each job has a level from 1 to 4 in the shares of Bolt §5.6, unless the trace has its own; else all tasks are of level 1.
+        /// Levels 1 to 4, per job, in the shares of Bolt §5.6, unless the trace has its own; otherwise level 1.
         priorities: bool,
-        /// Clients, which take turns (2).
+        /// Number of clients, which take turns (2).
         #[serde(default = "number::<2>")]
         clients: u32,
         /// What tasks do.
         work: Work,
-        /// What of the trace is replaced: for experiments.
+        /// Parts of the trace to replace, for experiments.
         #[serde(default)]
         replace: Replace,
     },
-    /// Jobs of one task at random times (Poisson), of two sizes.
+    /// Jobs of one task of two sizes, in a Poisson process.
     Mix {
         /// Microseconds of a short task (10).
         short_us: f64,
-        /// Microseconds of a long one (100).
+        /// Microseconds of a long task (100).
         long_us: f64,
-        /// Which share is short.
+        /// Share of short tasks.
         short_share: f64,
-        /// Share of the cluster's time that tasks ask for.
+        /// Share of the cluster's time that tasks use.
         load: f64,
-        /// Clients, which take turns (2).
+        /// Number of clients, which take turns (2).
         #[serde(default = "number::<2>")]
         clients: u32,
     },
-    /// A queue that is kept at a length while an executor retrieves from it: for [`Scheme::AsicPasses`].
+    /// A queue of constant length with one executor: for [`Scheme::AsicPasses`].
     Queue {
-        /// Tasks, 1 to 32,768.
+        /// Tasks in the queue, 1 to 32,768.
         length: u32,
-        /// The share of them that the executor may not run; each is drawn.
+        /// Share of tasks that the executor may not run.
         unfit: f64,
-        /// Retrievals that get a task.
+        /// Number of retrievals that get a task.
         retrievals: u32,
-        /// Whether it also takes all that it may run, without any that come.
+        /// Whether the executor also empties the queue, without refills.
         emptied: bool,
     },
 }
@@ -318,25 +316,25 @@ pub enum Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// From the call of submit until the scheduler has the task.
+    /// Until the scheduler has the task.
     Submit,
-    /// Sparrow: from there until the reservation that gets the task is in its worker's queue.
+    /// Sparrow: from there until its reservation is in the worker's queue.
     Reservation,
-    /// Waiting for a free executor: the task in the switch's queue, Sparrow's reservation in the worker's.
+    /// Waiting for a free executor, in the switch's queue or Sparrow's worker.
     Queueing,
-    /// From an executor's request to the answer that is the task. Where the executor was parked: from the assignment.
+    /// From an executor's request (if parked: from the assignment) to the answer.
     GetTask,
 }
 
 impl Step {
-    /// All, in the order in which they happen.
+    /// All steps, in order.
     pub const ALL: [Self; 4] = [Self::Submit, Self::Reservation, Self::Queueing, Self::GetTask];
 }
 
-/// What came out of a cell.
+/// Result of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// Tasks submitted, warm-up included; so are the next two.
+    /// Tasks submitted; includes warm-up, like the next two.
     pub submitted: u64,
     /// Tasks that started.
     pub started: u64,
@@ -344,30 +342,29 @@ pub struct CellResult {
     pub ended: u64,
     /// Delay of the measured tasks.
     pub delay: Percentiles,
-    /// Of each measured job, how long after its submission the last of its tasks started: the largest of their delays. Empty where a
-    /// job has one task.
+    /// Each measured job's largest task delay. Empty if jobs have one task.
     #[serde(default)]
     pub jobs: Percentiles,
-    /// Its parts, where the scheme has them.
+    /// Delay by step, for the steps the scheme has.
     pub steps: BTreeMap<Step, Percentiles>,
-    /// The same by priority level, where there is more than one.
+    /// The same by priority level, if there are several.
     pub levels: BTreeMap<u8, LevelResult>,
-    /// Starts a second after the warm-up, until submission ends.
+    /// Task starts a second between warm-up and end of submission.
     pub started_per_s: f64,
-    /// Ends in a second and node over time, one series a group of nodes.
+    /// Ends per second and node over time, by group of nodes.
     pub groups: Vec<Series>,
     /// When the last task ended, in milliseconds.
     pub last_end_ms: f64,
     /// Simulated events.
     pub events: u64,
-    /// What the scheme counts: polls, drops, retransmissions, …
+    /// The scheme's counters: polls, drops, retransmissions, …
     pub counters: BTreeMap<String, u64>,
-    /// How long the run took, in milliseconds: the one number that differs between two runs.
+    /// Wall time in milliseconds: the only number that differs between runs.
     pub wall_ms: f64,
 }
 
 impl CellResult {
-    /// Without the wall time: what two runs of one cell have in common, to the byte.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         Self { wall_ms: 0.0, ..self.clone() }
@@ -377,9 +374,9 @@ impl CellResult {
 /// Results of one priority level.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelResult {
-    /// Delay.
+    /// Delay of its tasks.
     pub delay: Percentiles,
-    /// Its parts.
+    /// Delay by step.
     pub steps: BTreeMap<Step, Percentiles>,
 }
 
@@ -388,7 +385,7 @@ pub struct LevelResult {
 pub struct Series {
     /// Width of a bucket in milliseconds.
     pub bucket_ms: u64,
-    /// Ends in a second and node, bucket by bucket from time 0.
+    /// Ends per second and node, one value per bucket from time 0.
     pub ended_per_node_s: Vec<f64>,
 }
 
@@ -397,10 +394,10 @@ impl Cell {
         60_000
     }
 
-    /// Whether all of it makes sense.
+    /// Checks that all fields are valid.
     ///
     /// # Errors
-    /// What does not, and what would.
+    /// Says which field is invalid and what is allowed.
     pub fn check(&self) -> Result<(), CellError> {
         let bad = |what: String| Err(CellError::Bad(what));
         if self.cluster.executors() == 0 {
@@ -443,7 +440,7 @@ impl Cell {
 }
 
 impl Cluster {
-    /// Nodes that are all alike and offer nothing.
+    /// Identical nodes without resources.
     #[must_use]
     pub fn uniform(nodes: u32, executors: u32) -> Self {
         Self { groups: vec![Group { nodes, executors, resources: 0 }], shards: 1 }
@@ -463,7 +460,7 @@ impl Cluster {
 }
 
 impl Load {
-    /// How many clients submit.
+    /// Number of clients that submit.
     #[must_use]
     pub fn clients(&self) -> u32 {
         match *self {
@@ -476,7 +473,7 @@ impl Load {
         }
     }
 
-    /// The file of its trace.
+    /// The trace's file, if any.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -486,13 +483,13 @@ impl Load {
         }
     }
 
-    /// Whether jobs have several tasks, that are submitted together.
+    /// Whether jobs have several tasks.
     #[must_use]
     pub fn has_jobs(&self) -> bool {
         matches!(self, Self::Sw1 { .. } | Self::Sw2 | Self::Trace { .. } | Self::Sample { .. })
     }
 
-    /// What tasks do.
+    /// What its tasks do.
     #[must_use]
     pub fn work(&self) -> Work {
         match self {

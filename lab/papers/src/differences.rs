@@ -1,5 +1,5 @@
-//! What comes out differently from the papers, and why: a paragraph a figure, for the report. It decides nothing, so it may change
-//! while constants and rules are frozen.
+//! Where results differ from the papers, and why: one paragraph per figure, for the report. It decides nothing, so it may change while
+//! constants and rules are frozen.
 
 pub(crate) const FALCON_8: &str = "Medians, their factors and the order come out. The 95th percentiles do not: Falcon's is half of the published 0.25 ms, which neither polling (at most 50 µs) nor the costs of its programs explain, and none was added for it; Sparrow's is higher, as its executors fall behind between two jobs at 95 %. Midflight does not wait for a poll: a task that finds a parked executor starts a network's way later, at any load. Constants were fitted to the delays of tasks, before rows of jobs existed. Jobs then came out like the figure in their medians, 23 to 27 times apart, and Falcon's tasks are 26 % faster (published: 25 %). But the delay of a job is that of its last task, and with it Falcon's median is not flat: it grows by a third from 50 to 95 %. The 95th percentiles of jobs are 25.6 times apart, not 9.7. Run live, on two cores that all processes share (midflight-lab bench falcon-8, 21 November 2026, AMD EPYC), Midflight's kernel engine has a median of 246 µs at 95 %; the simulated one, in which each host has a core of its own, has 28 µs.";
 

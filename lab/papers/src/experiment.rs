@@ -1,4 +1,4 @@
-//! A run of either program's evaluation: data in, data out. Figures and sweeps are lists of them.
+//! A run of either evaluation, as data. Figures and sweeps are lists of them.
 
 use crate::cell::{self, Cell, CellResult};
 use crate::netrs;
@@ -6,17 +6,17 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 use std::path::Path;
 
-/// What is run.
+/// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Experiment {
-    /// A scheduler of tasks on a cluster.
+    /// A task scheduler on a cluster.
     Tasks(Cell),
-    /// Who chooses replicas, in a network of clients and servers.
+    /// Replica selection, in a network of clients and servers.
     Replicas(netrs::Cell),
 }
 
-/// What came out.
+/// Result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
@@ -26,7 +26,7 @@ pub enum Outcome {
     Replicas(netrs::CellResult),
 }
 
-/// Why it cannot be run.
+/// Why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// Of [`Experiment::Tasks`].
@@ -38,7 +38,7 @@ pub enum ExperimentError {
 }
 
 impl Experiment {
-    /// Reads one from JSON. What has a `placement` is of replicas.
+    /// Reads an experiment from JSON. If it has a `placement`, it is [`Experiment::Replicas`].
     ///
     /// # Errors
     /// Says what cannot be read, and where.
@@ -58,7 +58,7 @@ impl Experiment {
         }
     }
 
-    /// Of its randomness.
+    /// Seed of its randomness.
     #[must_use]
     pub fn seed(&self) -> u64 {
         match self {
@@ -67,7 +67,7 @@ impl Experiment {
         }
     }
 
-    /// A hash of the sources of all that decides the result: a result of other sources is not reused.
+    /// A hash of the sources that decide the result. Results of other sources are not reused.
     #[must_use]
     pub fn version(&self) -> &'static str {
         match self {
@@ -77,13 +77,13 @@ impl Experiment {
         }
     }
 
-    /// Whether only a build with the ILP can run it.
+    /// Whether it needs a build with the ILP.
     #[must_use]
     pub fn needs_ilp(&self) -> bool {
         matches!(self, Self::Replicas(cell) if cell.placement == netrs::Placement::Ilp)
     }
 
-    /// The file of its trace, if it has one.
+    /// Its trace's file, if any.
     #[must_use]
     pub fn trace(&self) -> Option<&Path> {
         match self {
@@ -101,10 +101,10 @@ impl Experiment {
         }
     }
 
-    /// Whether all of it makes sense.
+    /// Checks that all fields are valid.
     ///
     /// # Errors
-    /// What does not, and what would.
+    /// Says which field is invalid and what is allowed.
     pub fn check(&self) -> Result<(), ExperimentError> {
         match self {
             Self::Tasks(cell) => Ok(cell.check()?),
@@ -112,7 +112,7 @@ impl Experiment {
         }
     }
 
-    /// Memory that the run needs, in bytes.
+    /// Memory the run needs, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match self {
@@ -124,7 +124,7 @@ impl Experiment {
     /// Runs it.
     ///
     /// # Errors
-    /// Where it makes no sense, or its trace cannot be read.
+    /// If it is invalid, or its trace cannot be read.
     pub fn run(&self) -> Result<Outcome, ExperimentError> {
         match self {
             Self::Tasks(cell) => Ok(Outcome::Tasks(cell::run(cell)?)),
@@ -146,7 +146,7 @@ impl From<netrs::Cell> for Experiment {
 }
 
 impl Outcome {
-    /// Without the wall time: what two runs of one experiment have in common, to the byte.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         match self {

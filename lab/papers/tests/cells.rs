@@ -1,4 +1,4 @@
-//! What holds for a cell of any scheme.
+//! Properties of a cell of any scheme.
 
 use midflight_papers::cell::{
     Cell, CellError, Cluster, Group, Linux, Load, Pipelined, Polling, Program, Sampling, Scheme, Step, Work, run,
@@ -46,7 +46,7 @@ fn every_task_starts_and_ends_and_two_runs_are_the_same() {
     }
 }
 
-/// Executors of 64 slots register by two packets, which may overtake each other; tasks come meanwhile.
+/// Executors of 64 slots register with two packets, which may be reordered, while tasks arrive.
 #[test]
 fn t1_a_calm_cluster_runs_every_task_once_from_its_first_moment() {
     let cluster = Cluster { shards: 8, ..Cluster::uniform(32, 64) };
@@ -99,7 +99,6 @@ fn t5_resources_are_kept_by_those_who_have_them() {
     }
 }
 
-/// A core of the kernel takes each packet and each of its records, one after the other.
 #[test]
 fn the_kernel_s_one_core_bounds_what_many_executors_get() {
     let load = || Load::Noop { clients: 8, backlog: 32 };
@@ -114,7 +113,6 @@ fn the_kernel_s_one_core_bounds_what_many_executors_get() {
     assert!(rate(Scheme::Midflight, 48) > 2.0 * many, "a pipeline is not faster than {many} a second");
 }
 
-/// The hosts of a lab share the cores of one machine.
 #[test]
 fn hosts_that_share_few_cores_wait_for_each_other() {
     let load = || Load::Sw1 { clients: 2, utilisation: 0.5, work: Work::Sleep };

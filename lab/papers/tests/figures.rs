@@ -1,4 +1,4 @@
-//! Figures: that all are there, and that given results give the stated verdicts.
+//! All figures exist, and given results produce the stated verdicts.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,6 @@ use midflight_papers::findings::{Class, Findings, Verdict};
 use midflight_papers::netrs;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tasks table of the design.
 const NAMES: [&str; 19] = [
     "falcon-8",
     "falcon-9-10",
@@ -39,7 +38,7 @@ fn percentiles(from: &[(f64, f64)]) -> Percentiles {
     Percentiles { count: 1_000, mean_ms: quantiles_ms.iter().sum::<f64>() / quantiles_ms.len() as f64, quantiles_ms }
 }
 
-/// All jobs have one task.
+/// With one task per job.
 fn delayed(from: &[(f64, f64)]) -> CellResult {
     CellResult {
         delay: percentiles(from),
@@ -51,19 +50,17 @@ fn delayed(from: &[(f64, f64)]) -> CellResult {
     }
 }
 
-/// The figure's findings if each case came out as told, with two seeds.
+/// Each case has this result with two seeds.
 fn findings(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     let figure = find(name).unwrap();
     told(figure, &(figure.cases)(Effort::Full), result)
 }
 
-/// The same of these cases.
 fn told(figure: &Figure, cases: &[Case], result: impl Fn(&str) -> CellResult) -> Findings {
     let twice = cases.iter().flat_map(|case| [case, case]);
     figure.findings(twice.map(|case| (case.name.as_str(), Outcome::Tasks(result(&case.name)))))
 }
 
-/// All rows but these pass.
 #[track_caller]
 fn assert_passes(findings: &Findings) {
     for row in &findings.rows {
@@ -71,7 +68,6 @@ fn assert_passes(findings: &Findings) {
     }
 }
 
-/// What comes out of a case in which nothing happened.
 fn nothing(case: &Case) -> Outcome {
     match case.cell {
         Experiment::Tasks(_) => Outcome::Tasks(CellResult::default()),
@@ -130,7 +126,7 @@ fn without_results_nothing_passes_and_nothing_panics() {
     }
 }
 
-/// All schemes of a place see the same arrivals: cluster, load and times of their cells are the same.
+/// Arrivals follow from cluster, load and times.
 #[test]
 fn schemes_are_compared_under_the_same_arrivals() {
     for figure in &ALL {
@@ -148,7 +144,7 @@ fn schemes_are_compared_under_the_same_arrivals() {
     }
 }
 
-/// The figure's findings with columns for all traces, each case with two seeds.
+/// Each case with two seeds.
 fn with_columns(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     let figure = find(name).unwrap();
     told(figure, &figure.cases(Effort::Full, &TRACES), result)
@@ -160,13 +156,13 @@ fn three_figures_have_columns_for_real_traces() {
     assert_eq!(names, ["bolt-13a", "bolt-13b", "bolt-15"]);
 }
 
-/// Nothing is fitted to a column, so that no row of it is `set`; that the Google traces give other factors in 13a was known.
+/// That the Google traces give other factors in 13a was known.
 #[test]
 fn a_column_has_the_rows_and_rules_of_the_generated_workload_and_its_own_class() {
     for name in ["bolt-13a", "bolt-13b", "bolt-15"] {
         let rows = with_columns(name, |_| delayed(&[(0.0, 1.0)])).rows;
         let own: Vec<_> = rows.iter().filter(|row| row.column.is_none()).collect();
-        // A polled pipeline is run with the generated workload only, as it takes long.
+        // They take too long.
         let without = own.iter().filter(|row| row.name.starts_with("asic-safe")).count();
         assert_eq!(rows.len(), own.len() + (own.len() - without) * TRACES.len(), "{name}");
         for trace in &TRACES {
@@ -186,7 +182,6 @@ fn a_column_has_the_rows_and_rules_of_the_generated_workload_and_its_own_class()
     }
 }
 
-/// The one differs only in its trace.
 #[test]
 fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
     for name in ["bolt-13a", "bolt-13b", "bolt-15"] {
@@ -318,7 +313,6 @@ fn bolt_11_as_in_the_paper_passes_and_a_bend_elsewhere_does_not() {
     assert_eq!(one_core.verdict("midflight-kernel-keeps-up"), Some(Verdict::Fail));
 }
 
-/// What a switch of ours at measured costs is held against: the paper's value, and the published switch in the same figure.
 #[test]
 fn ours_are_as_fast_as_the_published_switch_or_fail() {
     let with = |kernel_ms| {
@@ -342,7 +336,6 @@ fn ours_are_as_fast_as_the_published_switch_or_fail() {
     assert_eq!(of("asic-safe-median-95"), Class::Hypothetical);
 }
 
-/// Who reads a row or a legend sees that nobody has run this.
 #[test]
 fn what_is_hypothetical_says_so() {
     for figure in &ALL {

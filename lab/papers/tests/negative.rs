@@ -1,4 +1,4 @@
-//! Each rule can fail: for each row of each figure there are results, with a value for the row, by which it fails.
+//! Each rule can fail: for each row of each figure there are results with a value that fail it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,9 +11,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::BTreeSet;
 
-/// More than enough for each rule; the search ends as soon as all have failed.
+/// Enough for each rule; the search ends once all have failed.
 const DRAWS: u64 = 1_000;
-/// What the reductions read.
 const COUNTERS: [&str; 9] = [
     "submit.tasks",
     "submit.passes",
@@ -23,11 +22,10 @@ const COUNTERS: [&str; 9] = [
     "emptied.passes",
     "vain.passes",
     "level4.passes",
-    // And of traces.
     "trace.rate_ppm",
 ];
 
-/// From a microsecond to a minute, as likely in each decade.
+/// Log-uniform, from a microsecond to a minute.
 fn ms(random: &mut Pcg64) -> f64 {
     10f64.powf(random.random_range(-3.0..4.8))
 }
@@ -80,7 +78,7 @@ fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
     }
 }
 
-/// The figure's findings if each case came out in some way, the same with each of so many seeds.
+/// A random result per case, the same for every seed.
 fn findings(figure: &Figure, seeds: usize, random: &mut Pcg64) -> Findings {
     let cases = figure.cases(Effort::Full, &TRACES);
     let drawn = cases.iter().map(|case| (case.name.as_str(), outcome(case, random)));
@@ -110,7 +108,6 @@ fn each_row_fails_by_some_results_that_give_it_a_value() {
     }
 }
 
-/// One seed has no interval.
 #[test]
 fn no_interval_means_that_nothing_is_sure() {
     for figure in &ALL {

@@ -1,5 +1,5 @@
-//! Does the compact world, from which NetRS's figures come, compute what the real parties do? Both get the same reads, the same servers at the
-//! same speeds and the same placement. `docs/internals/replicas-evaluation.md` has what came out.
+//! Checks that the compact world, which produces NetRS's figures, computes what the real parties do. Both get the same reads, server speeds
+//! and placement. `docs/internals/replicas-evaluation.md` has the results.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,7 +8,7 @@ mod compact;
 #[path = "netrs_parties/parties.rs"]
 mod parties;
 
-/// The compact world's sources name it so.
+/// The compact world's sources use this path.
 use midflight_papers::cell;
 
 use compact::{At, Cell, Keyspace, Network, Placement, Scenario, Selects};
@@ -19,12 +19,11 @@ use parties::{Kind, Real};
 const SELECTORS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastOutstanding, Algorithm::C3];
 const PLACES: [At; 4] = [At::Clients, At::Racks, At::Pods, At::Core];
 
-/// 10 clients and 6 servers in a fat-tree of 16 hosts. Servers change their speed every 5 ms, each by itself. They are so fast that one
-/// accelerator is busy for about half of the time at a utilisation of 0.9.
+/// Each server changes its speed every 5 ms. They are so fast that at a utilisation of 0.9 one accelerator is busy about half of the time.
 fn cell(select: Algorithm, utilisation: f64, requests: u32, seed: u64) -> Cell {
     Cell {
         selector: Selects::Really(select),
-        // A selector pays for each packet, so for copies too.
+        // A real selector pays for each packet, including copies.
         network: Some(Network { arity: 4, counts_copies: true, ..Network::default() }),
         requests,
         clients: 10,
@@ -43,7 +42,7 @@ fn differ(compact: &[Nanos], real: &[Nanos]) -> usize {
     compact.iter().zip(real).filter(|(compact, real)| compact != real).count()
 }
 
-/// Links without a length of packets, switches that take no time, and the same luck between equals: nothing is left that only one world has.
+/// Packets without length, switches without delay, equal tie-breaks.
 #[test]
 fn each_read_takes_the_same_time_to_the_nanosecond() {
     for (select, at) in SELECTORS.into_iter().flat_map(|select| PLACES.map(|at| (select, at))) {
@@ -52,13 +51,12 @@ fn each_read_takes_the_same_time_to_the_nanosecond() {
         assert_eq!(seen.sent, 2_000, "nothing is repeated");
         let compact = scenario.latencies(at);
         assert_eq!(differ(&compact, &seen.latencies), 0, "{select}, {at:?}");
-        // Servers are busy: else nothing would be compared but distances.
+        // If servers were idle, only distances would be compared.
         let mean = compact.iter().sum::<Nanos>() / 2_000;
         assert!(mean > 550_000, "{select}, {at:?}: {mean} ns");
     }
 }
 
-/// What is planted in the real world, where all else is equal, is found in the first reads that it concerns.
 #[test]
 fn a_planted_difference_is_seen_in_single_reads() {
     let of = |select, at, plant: fn(&mut Real)| {
@@ -76,8 +74,8 @@ fn a_planted_difference_is_seen_in_single_reads() {
     assert!(of(Algorithm::RoundRobin, At::Clients, |real| real.service_percent = 110) > 450);
 }
 
-/// Links of 10 Gbit/s and switches that take 400 ns, while nobody waits for a server: a read takes longer by what these take, and an
-/// accelerator may do another packet first, or need not.
+/// With idle servers, links of 10 Gbit/s and switches of 400 ns lengthen a read by their delays, and the accelerator may process another
+/// packet first, or no longer.
 #[test]
 fn what_real_links_and_switches_add_is_bounded() {
     const PASS: i64 = parties::PASS as i64;
@@ -89,8 +87,8 @@ fn what_real_links_and_switches_add_is_bounded() {
         let scenario = Scenario::new(idle);
         let real =
             parties::run(&scenario, &Real { same_luck: true, ..Real::new(at, Algorithm::RoundRobin, Kind::Usual, 1) });
-        // At the core: to it 3 switches, 1 to its selector, 2 to the server's rack, 1 from there, 2 to the core, 2 to the client's rack;
-        // 12 links, on each of which a packet may wait for another one. At the least: the rack's switch there and back.
+        // Via the core: 3 switches to it, 1 to its selector, 2 to the server's rack, 1 back, 2 to the core, 2 to the client's rack; 12
+        // links, on each of which a packet may wait for another. Minimum: the rack's switch in both directions.
         let (least, most) = (2 * PASS, 11 * PASS + 12 * 2 * LINK);
         let (least, most) = if at == At::Clients { (least, most) } else { (least - one_packet, most + one_packet) };
         for (compact, real) in scenario.latencies(at).into_iter().zip(real.latencies) {
@@ -103,17 +101,17 @@ fn what_real_links_and_switches_add_is_bounded() {
     }
 }
 
-/// A ratio of the real world's to the compact world's, over seeds.
+/// Real world relative to compact world, over seeds.
 #[derive(Clone, Copy, Debug)]
 struct Ratio {
-    /// The interval of 99 % of its mean, in per cent above 1.
+    /// 99 % interval of the mean, in per cent above 1.
     low: f64,
     high: f64,
 }
 
 impl Ratio {
     fn of(pairs: &[(f64, f64)]) -> Self {
-        // Student's t with 9 degrees of freedom. (Of 36 intervals of 95 % about two would not contain 1 by chance.)
+        // Student's t with 9 degrees of freedom. (Of 36 intervals of 95 % about two would miss 1 by chance.)
         const T: f64 = 3.250;
         assert_eq!(pairs.len(), 10);
         let logs: Vec<f64> = pairs.iter().map(|(compact, real)| (real / compact).ln()).collect();
@@ -124,15 +122,14 @@ impl Ratio {
         Self { low: percent(mean - half), high: percent(mean + half) }
     }
 
-    /// Whether it contains 1 or lies within 3 %, and whether it could say anything else: it is no wider than `most` per cent.
+    /// It contains 1 or lies within 3 %, and is no wider than `most` per cent.
     fn agrees(self, most: f64) -> bool {
         let (contains, within) = (self.low <= 0.0 && self.high >= 0.0, self.low >= -3.0 && self.high <= 3.0);
         (contains || within) && self.high - self.low <= most
     }
 }
 
-/// Means and 99th percentiles, without the start, over 10 seeds: links and switches that
-/// take as long as in the compact world in all, and each world's own luck between equals.
+/// Without warm-up, over 10 seeds: links and switches take as long as in the compact world in total; each world has its own tie-breaks.
 fn ratios(of: impl Fn(u64) -> Cell, select: Algorithm, at: At, plant: fn(&mut Real)) -> [Ratio; 2] {
     let pairs: Vec<[(f64, f64); 2]> = (1..=10)
         .map(|seed| {
@@ -177,7 +174,6 @@ fn at_high_load_means_and_tails_agree() {
     agree(1.5, 900, [17.0, 36.0]);
 }
 
-/// What is different, in what scenario, and how it is made.
 type Planted = (&'static str, Algorithm, At, f64, fn(&mut Real));
 
 #[test]
@@ -194,7 +190,6 @@ fn planted_differences_are_seen_in_means() {
     }
 }
 
-/// The compact world of this test is that of the figures.
 #[test]
 fn the_public_entry_has_the_same_latencies() {
     for (placement, at) in [(Placement::Clients, At::Clients), (Placement::Tor, At::Racks)] {
@@ -212,7 +207,7 @@ fn the_public_entry_has_the_same_latencies() {
     }
 }
 
-/// No test, but numbers for the documentation: 60 clients and 30 servers in a tree of 128 hosts.
+/// Prints numbers for the documentation: 60 clients and 30 servers in a tree of 128 hosts.
 #[test]
 #[ignore = "takes minutes"]
 fn what_each_difference_is_worth() {

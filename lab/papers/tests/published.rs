@@ -1,12 +1,12 @@
-//! Sparrow and Bolt as simulated against what was published of them. Rows of the papers' figures, each within a factor that is
-//! stated: these hold the calibration where it is. `docs/internals/simulator.md` says which were used to set it.
+//! Compares the simulated Sparrow and Bolt with rows of the papers' figures, each within a stated factor, to protect the calibration.
+//! `docs/internals/simulator.md` says which rows were used to set it.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_papers::calibration::SAMPLE_TASKS;
 use midflight_papers::cell::{Cell, Cluster, Load, Percentiles, Polling, Sampling, Scheme, Work, run};
 
-/// Means over seeds, as the phase between the two clients makes a difference: median and 95th percentile in milliseconds.
+/// Median and 95th percentile in milliseconds: means over seeds, because the phase between the two clients matters.
 fn sw1(scheme: Scheme, utilisation: f64, work: Work) -> (f64, f64) {
     const SEEDS: u64 = 3;
     let one = |seed| {
@@ -79,7 +79,6 @@ fn bolt_11_one_scheduler_is_full_from_150_executors_and_four_are_not() {
     within(1.1, "four schedulers, 720 executors", noop(unprobed(4), 720), 1.9);
 }
 
-/// Delays of the trace on 11 nodes of so many executors.
 fn bursty(scheme: Scheme, executors: u32, work: Work, warmup_ms: u64, duration_ms: u64) -> Percentiles {
     let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
     let load = Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work };
@@ -87,7 +86,7 @@ fn bursty(scheme: Scheme, executors: u32, work: Work, warmup_ms: u64, duration_m
     run(&Cell { scheme, cluster, load, seed: 1, warmup_ms, duration_ms, drain_ms: 5_000 }).unwrap().delay
 }
 
-/// What a job's size does, which nothing in figure 13b was set to.
+/// Nothing in figure 13b was used for calibration.
 #[test]
 fn bolt_13b_larger_jobs_take_longer_to_send_and_to_probe_for() {
     let two = Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() });

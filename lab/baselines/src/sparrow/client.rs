@@ -1,4 +1,4 @@
-//! The client: submits jobs and learns how their tasks ended.
+//! The client: submits jobs and reports how their tasks ended.
 
 use super::retry::Requests;
 use super::wire::{self, Ended, JOB_MAX, Operation, Packet, Part, RECORDS_MAX};
@@ -8,19 +8,19 @@ use midflight_wire::{Status, TaskInfo};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// The configuration of a client.
+/// A client's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Its identity: a random number, different for each process.
+    /// The client's identity: random, different for each process.
     pub identity: u64,
-    /// The schedulers; jobs go to them in turn.
+    /// The schedulers, used round robin.
     pub schedulers: Vec<SocketAddr>,
-    /// How requests are repeated.
+    /// Retry policy.
     pub retry: RetryConfig,
 }
 
 impl ClientConfig {
-    /// With the default repetition.
+    /// Uses the default retry policy.
     #[must_use]
     pub fn new(identity: u64, schedulers: Vec<SocketAddr>) -> Self {
         Self { identity, schedulers, retry: RetryConfig::default() }
@@ -30,18 +30,18 @@ impl ClientConfig {
 /// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A task has ended. Once for each task.
+    /// A task has ended. Reported once per task.
     Ended {
         /// Its job.
         job: u32,
-        /// Its number in it.
+        /// The task's number in the job.
         tid: u32,
-        /// How.
+        /// How it ended.
         status: Status,
     },
-    /// No scheduler accepted the job, or only a part of it. No more events of it follow.
+    /// No scheduler accepted the whole job. No event of the job follows.
     Failed {
-        /// Which.
+        /// The job.
         job: u32,
         /// Tasks whose end was not reported.
         open: u32,
@@ -51,17 +51,16 @@ pub enum Event {
 /// Why a job was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// Nothing to run.
+    /// The job is empty.
     #[error("a job has at least one task")]
     NoTasks,
-    /// More than a job may have.
+    /// The job exceeds [`JOB_MAX`].
     #[error("a job of {0} tasks: at most {JOB_MAX}; submit several")]
     TooMany(usize),
 }
 
 #[derive(Debug)]
 struct Job {
-    /// Tasks whose end was not reported.
     open: Vec<bool>,
     left: u32,
     parts: Vec<u64>,
@@ -75,7 +74,7 @@ struct Ask {
     tasks: Vec<TaskInfo>,
 }
 
-/// The client's state machine; see the module.
+/// The client's state machine.
 #[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
@@ -88,7 +87,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without jobs.
+    /// Creates a client without jobs.
     ///
     /// # Errors
     /// If there is no scheduler.
@@ -108,7 +107,7 @@ impl Client {
         })
     }
 
-    /// Submits a job and returns its number. Tasks are numbered by their index, whatever `tid` says.
+    /// Submits a job and returns its number. A task's number is its index; `tid` is ignored.
     ///
     /// # Errors
     /// If the job is empty or too large.
@@ -131,13 +130,13 @@ impl Client {
         Ok(job)
     }
 
-    /// Requests that were sent again.
+    /// Requests retransmitted.
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.requests.repeated
     }
 
-    /// Datagrams that are no packets, or not for a client.
+    /// Datagrams rejected: malformed, or not for a client.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejected

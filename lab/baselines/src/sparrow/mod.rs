@@ -1,5 +1,4 @@
-//! Sparrow (Ousterhout and others, SOSP 2013): batch sampling with late binding. Both of Midflight's papers compare with
-//! it.
+//! Sparrow (Ousterhout and others, SOSP 2013): batch sampling with late binding, the baseline of both Falcon and Bolt.
 //!
 //! ```text
 //! client ── SUBMIT ──► scheduler ── RESERVE ──► worker: waits in its queue
@@ -9,19 +8,16 @@
 //! client ◄── ENDED ─── scheduler ◄── DONE ── worker
 //! ```
 //!
-//! For a job of m tasks the scheduler places ceil(ratio · m) reservations on executors drawn at random, all different (if
-//! there are too few, each is used once before any is used again). A worker keeps them in one queue for all its slots. A
-//! task goes to the reservation that asks first: late binding. When no task is left, the waiting reservations are cancelled
-//! at once. Without probing ([`SchedulerConfig::probing`]) there are no reservations: free slots ask by themselves, and if
-//! there was no task, again after a while.
+//! For a job of m tasks the scheduler places ceil(ratio · m) reservations on random executors, distinct while there are enough. A worker
+//! queues them for all its slots. A task goes to the reservation that asks first (late binding). When no task is left, the scheduler
+//! cancels the rest. Without probing ([`SchedulerConfig::probing`]) there are no reservations: free slots poll.
 //!
-//! **Loss.** The original runs on TCP. Here each request is repeated until it is answered, first after
-//! [`RetryConfig::first`], then at twice that, four times that …, at most [`RetryConfig::tries`] times in all. The default
-//! of 20 ms is a tenth of the shortest time that TCP waits on Linux, so loss does not favour Midflight. Every request may
-//! arrive twice, so each answer is kept as long as its job. After the last try: a reservation that a worker does not
-//! acknowledge is placed on another executor, while tasks are unassigned; a slot that gets no answer drops the reservation;
-//! a client reports [`client::Event::Failed`]. A task that was lost with its worker must be noticed by the client's
-//! framework, as in the original.
+//! **Loss.** The original runs on TCP. Here each request is retransmitted until answered, first after [`RetryConfig::first`], with the
+//! interval doubled each time, and sent at most [`RetryConfig::tries`] times. The default of 20 ms is a tenth of Linux's minimum TCP
+//! retransmission timeout, so loss does not favour Midflight. Every request may arrive twice, so each answer is kept as long as its job.
+//! When the retries are exhausted: the scheduler moves an unacknowledged reservation to another executor while tasks are unassigned; a slot
+//! drops its reservation; a client reports [`client::Event::Failed`]. As in the original, detecting a task lost with its worker is up to
+//! the client's framework.
 //!
 //! | file | subject |
 //! |---|---|
@@ -51,12 +47,12 @@ pub enum ConfigError {
     /// There are no workers or schedulers.
     #[error("no executors: name at least one worker with at least one slot")]
     NoExecutors,
-    /// Out of bounds.
+    /// A field is out of bounds.
     #[error("{what} must be {allowed}")]
     OutOfBounds {
-        /// Which field.
+        /// The field.
         what: &'static str,
-        /// What it may be.
+        /// Its bounds.
         allowed: &'static str,
     },
 }

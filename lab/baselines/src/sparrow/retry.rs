@@ -1,15 +1,15 @@
-//! Requests that wait for answers. They are repeated until the answer comes, or given up after the last try.
+//! Requests that await answers: retransmitted until answered or out of tries.
 
 use midflight_endpoint::Nanos;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// How requests are repeated.
+/// Retry policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// Nanoseconds until the first repetition; each later one takes twice as long as the one before. Default 20 ms.
+    /// Nanoseconds until the first retransmission; the interval then doubles. Default 20 ms.
     pub first: Nanos,
-    /// How often a request is sent at most. Default 10, which takes 20 s.
+    /// Maximum number of transmissions. Default 10, which takes 20 s.
     pub tries: u32,
 }
 
@@ -38,7 +38,7 @@ struct Pending<W> {
     due: Nanos,
 }
 
-/// Requests by number. `W` is the content of one: enough to write its packet.
+/// `W` is what is needed to write the packet.
 #[derive(Debug)]
 pub(super) struct Requests<W> {
     config: RetryConfig,
@@ -50,13 +50,11 @@ pub(super) struct Requests<W> {
 }
 
 impl<W> Requests<W> {
-    /// Numbers begin at `first`.
     pub(super) fn new(config: RetryConfig, first: u64) -> Self {
         let (pending, due, to_send) = (HashMap::new(), BTreeSet::new(), VecDeque::new());
         Self { config, pending, due, to_send, next: first, repeated: 0 }
     }
 
-    /// Adds a request and returns its number.
     pub(super) fn ask(&mut self, to: SocketAddr, what: W) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -65,8 +63,7 @@ impl<W> Requests<W> {
         number
     }
 
-    /// Removes a request that `from` has answered, and returns its content. The answer must come from where the request
-    /// went.
+    /// `from` must be the request's destination.
     pub(super) fn answered(&mut self, number: u64, from: SocketAddr) -> Option<W> {
         if self.pending.get(&number)?.to != from {
             return None;
@@ -74,14 +71,12 @@ impl<W> Requests<W> {
         self.forget(number)
     }
 
-    /// Removes a request whose answer is not needed any more.
     pub(super) fn forget(&mut self, number: u64) -> Option<W> {
         let pending = self.pending.remove(&number)?;
         self.due.remove(&(pending.due, number));
         Some(pending.what)
     }
 
-    /// The next to be sent now.
     pub(super) fn next_to_send(&mut self, now: Nanos) -> Option<(u64, SocketAddr, &W)> {
         loop {
             let number = self.to_send.pop_front()?;
@@ -94,8 +89,7 @@ impl<W> Requests<W> {
         }
     }
 
-    /// Queues the requests that are due to be sent again. Returns those that had their last try, in the order of their
-    /// times.
+    /// Queues due requests. Returns those out of tries, oldest deadline first.
     pub(super) fn expire(&mut self, now: Nanos) -> Vec<(u64, W)> {
         let mut given_up = Vec::new();
         while let Some(&(due, number)) = self.due.first()

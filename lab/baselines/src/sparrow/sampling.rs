@@ -1,15 +1,14 @@
-//! Which executors get reservations: all different, as long as there are enough.
+//! Chooses the executors that get reservations.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Reservations for a job of this many tasks.
 pub(super) fn reservations(tasks: usize, ratio: f64) -> usize {
     // A ratio like 1.05 is not exact in binary: 20 tasks must not become 22 reservations.
     (tasks as f64 * ratio - 1e-9).ceil() as usize
 }
 
-/// Draws executors. The order of `pool` carries over from draw to draw: any order serves as well as any other.
+/// `pool` keeps its order between draws; any order is as good.
 #[derive(Debug)]
 pub(super) struct Sampler {
     pool: Vec<u32>,
@@ -20,7 +19,7 @@ impl Sampler {
         Self { pool: (0..executors as u32).collect() }
     }
 
-    /// `count` executors, all different; where there are fewer, each once before any comes again.
+    /// Distinct, or each once before any repeats.
     pub(super) fn draw(&mut self, count: usize, random: &mut Pcg64, mut each: impl FnMut(u32)) {
         let mut left = count;
         while left > 0 {

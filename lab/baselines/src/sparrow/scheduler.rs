@@ -1,4 +1,4 @@
-//! The scheduler: places reservations, and gives each task to the reservation that asks first.
+//! The scheduler: places reservations and gives each task to the reservation that asks first.
 
 mod config;
 mod job;
@@ -17,51 +17,50 @@ use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Tasks that have not ended, of all jobs. Jobs beyond are not acknowledged, so their clients try again.
+/// Maximum unfinished tasks, over all jobs. Jobs beyond are not acknowledged, so their clients retry.
 pub const TASKS_MAX: usize = 4 << 20;
 /// Clients whose ended jobs are remembered.
 const CLIENTS_MAX: usize = 65_536;
-/// A job is dropped if not all of its packets have come within this time: its client has given it up, or died.
+/// An incomplete job is dropped after this time: its client has given up or died.
 pub const INCOMPLETE_NS: Nanos = 60_000_000_000;
-/// A task's number is that of its job, shifted by this many bits, plus its index.
+/// A task's number is its job's, shifted by this many bits, plus its index.
 const PLACE_BITS: u32 = JOB_MAX.trailing_zeros();
 
 /// An event of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A job has arrived completely, and its reservations are on their way.
+    /// A job has arrived completely and its reservations are being placed.
     Placed {
         /// The client's identity.
         client: u64,
         /// The client's number for the job.
         job: u32,
-        /// Its tasks.
+        /// Number of tasks.
         tasks: u32,
     },
 }
 
-/// The counters.
+/// A scheduler's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Jobs that arrived whole.
+    /// Jobs that arrived completely.
     pub jobs: u64,
     /// Reservations placed.
     pub reservations: u64,
     /// Tasks given to workers.
     pub given: u64,
-    /// Requests for a task when there was none.
+    /// Requests answered with "no task".
     pub refused: u64,
-    /// Reservations that were cancelled.
+    /// Reservations cancelled.
     pub cancelled: u64,
-    /// Reservations that a worker did not acknowledge.
+    /// Reservations never acknowledged by a worker.
     pub unreachable: u64,
-    /// Datagrams that are no packets, or not for a scheduler.
+    /// Datagrams rejected: malformed, or not for a scheduler.
     pub rejected: u64,
-    /// Requests that were sent again.
+    /// Requests retransmitted.
     pub repeated: u64,
 }
 
-/// Requests of a scheduler.
 #[derive(Debug)]
 enum Ask {
     Reserve(u64),
@@ -72,15 +71,13 @@ enum Ask {
 #[derive(Debug)]
 enum Answer {
     Ack(Operation),
-    /// A task by its number, or none.
     Task(Option<u64>),
 }
 
-/// The scheduler's state machine; see the module.
+/// The scheduler's state machine.
 #[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
-    /// By executor: its worker.
     executors: Vec<u32>,
     sampler: Sampler,
     random: Pcg64,
@@ -89,11 +86,11 @@ pub struct Scheduler {
     ended: HashMap<u64, EndedJobs>,
     clients: VecDeque<u64>,
     next_job: u64,
-    /// When jobs are forgotten that are not complete by then, in the order of their first packets.
+    /// In the order of the jobs' first packets.
     incomplete: VecDeque<(Nanos, u64)>,
     reservations: HashMap<u64, Reservation>,
     next_reservation: u64,
-    /// Without probing: jobs with unassigned tasks, and the task that each request got.
+    /// Without probing: jobs with unassigned tasks, and the task given to each request.
     waiting: VecDeque<u64>,
     unbound: HashMap<(SocketAddr, u64), u64>,
     unbound_of: HashMap<u64, (SocketAddr, u64)>,
@@ -106,18 +103,18 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler without jobs.
+    /// Creates a scheduler without jobs.
     ///
     /// # Errors
-    /// Where the configuration is out of bounds.
+    /// If the configuration is out of bounds.
     pub fn new(config: SchedulerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let mut random = Pcg64::new(u128::from(config.seed), 0x5350);
         let workers = config.workers.iter().enumerate();
         let executors: Vec<u32> =
             workers.flat_map(|(worker, &(_, slots))| (0..slots).map(move |_| worker as u32)).collect();
-        // Starts at a random number, so that numbers of an earlier process of this scheduler are unknown to this one. A
-        // job's number has 44 bits beside the index of its tasks.
+        // Starts at a random number, so that a restarted scheduler does not recognize its predecessor's numbers. A job's number has 44 bits
+        // without the task index.
         let first = u64::from(random.random::<u32>()) << 11 | 1;
         Ok(Self {
             sampler: Sampler::new(executors.len()),
@@ -144,19 +141,19 @@ impl Scheduler {
         })
     }
 
-    /// The counters.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { repeated: self.requests.repeated, ..self.counters }
     }
 
-    /// Tasks that have not ended.
+    /// Tasks not yet ended.
     #[must_use]
     pub fn open_tasks(&self) -> usize {
         self.open_tasks
     }
 
-    /// Requests that are not answered.
+    /// Requests awaiting an answer.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         self.requests.len()
@@ -189,7 +186,7 @@ impl Scheduler {
         self.answers.push_back((from, request, Answer::Ack(Operation::SubmitAck)));
     }
 
-    /// The job with this name, perhaps a new one; `None` if there is no room.
+    /// `None` if there is no room.
     fn job(&mut self, now: Nanos, name: (u64, u32), address: SocketAddr, total: usize) -> Option<u64> {
         if let Some(&key) = self.by_client.get(&name) {
             return Some(key);
@@ -257,7 +254,7 @@ impl Scheduler {
         self.counters.reservations += count as u64;
     }
 
-    /// A slot asks for the task of its reservation. The same request gets the same answer again.
+    /// A repeated request gets the same answer.
     fn on_get_task(&mut self, from: SocketAddr, request: u64, number: u64) {
         let task = if number == 0 { self.any_task(from, request) } else { self.task_of(from, request, number) };
         self.answers.push_back((from, request, Answer::Task(task)));
@@ -269,7 +266,7 @@ impl Scheduler {
             return None;
         }
         if let Some(placing) = reservation.placing.take() {
-            self.requests.forget(placing); // it has arrived
+            self.requests.forget(placing); // GET_TASK also acknowledges the reservation
         }
         if let Some((by, task)) = reservation.asked {
             return task.filter(|_| by == request);
@@ -282,7 +279,7 @@ impl Scheduler {
         task
     }
 
-    /// Without probing: the oldest task of all.
+    /// Without probing: the oldest task of any job.
     fn any_task(&mut self, from: SocketAddr, request: u64) -> Option<u64> {
         if let Some(&task) = self.unbound.get(&(from, request)) {
             return Some(task);
@@ -313,7 +310,7 @@ impl Scheduler {
         }
     }
 
-    /// Proactive cancellation: cancels the reservations that have not asked, because no task is left for them.
+    /// Proactive cancellation.
     fn cancel_rest(&mut self, key: u64) {
         let Some(job) = self.jobs.get(&key) else { return };
         let mut by_worker: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -397,7 +394,6 @@ impl Scheduler {
         }
     }
 
-    /// Sends requests for the tasks that ended since.
     fn report_to_clients(&mut self) {
         while let Some((client, ended)) = self.to_tell.pop_first() {
             for ended in ended.chunks(RECORDS_MAX) {

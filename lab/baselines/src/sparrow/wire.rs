@@ -1,4 +1,4 @@
-//! Sparrow's packets: a fixed header, then `count` records of one size. All numbers are in network byte order.
+//! Sparrow's packets: a fixed header, then `count` records of equal size. All numbers are in network byte order.
 //!
 //! | operation | from, to | records | answered by |
 //! |---|---|---|---|
@@ -14,13 +14,13 @@ use midflight_wire::TaskInfo;
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The letters "SP".
+/// "SP" in ASCII.
 pub const MAGIC: u16 = 0x5350;
-/// Of this format.
+/// Version of this format.
 pub const VERSION: u8 = 1;
-/// Records in a packet.
+/// Maximum records in a packet.
 pub const RECORDS_MAX: usize = 32;
-/// Tasks in a job.
+/// Maximum tasks in a job.
 pub const JOB_MAX: u32 = 1 << 20;
 
 macro_rules! layout {
@@ -33,7 +33,7 @@ macro_rules! layout {
 }
 
 layout! {
-    /// 16 bytes that open every packet.
+    /// The 16-byte header of every packet.
     pub struct Header {
         /// [`MAGIC`].
         pub magic: U16,
@@ -41,29 +41,29 @@ layout! {
         pub version: u8,
         /// An [`Operation`].
         pub operation: u8,
-        /// Records that follow.
+        /// Number of records that follow.
         pub count: u8,
         /// Zero.
         pub reserved: [u8; 3],
-        /// The number of the request, which its answer repeats.
+        /// Request number, repeated in the answer.
         pub request: U64,
     }
 
     /// The job of a SUBMIT, before its tasks.
     pub struct Part {
-        /// The client's identity: random, another for each process.
+        /// The client's identity: random, different for each process.
         pub client: U64,
-        /// The job: from 0, by one more each.
+        /// The job's number: 0, 1, 2 ….
         pub job: U32,
-        /// The number of the first task in this packet.
+        /// Number of the first task in this packet.
         pub first: U32,
-        /// Tasks of the whole job.
+        /// Number of tasks in the whole job.
         pub total: U32,
     }
 
-    /// An answer to GET_TASK, after the header. [`TaskInfo`] follows, if there is one.
+    /// An answer to GET_TASK, after the header. A [`TaskInfo`] follows if there is a task.
     pub struct Given {
-        /// Names the task to the scheduler.
+        /// The scheduler's number for the task.
         pub task: U64,
         /// The client's identity.
         pub client: U64,
@@ -71,13 +71,13 @@ layout! {
         pub job: U32,
     }
 
-    /// A reservation or a task, as the scheduler numbers them.
+    /// A reservation or task, as its scheduler numbers it.
     pub struct Number {
-        /// From 1.
+        /// Counts from 1.
         pub number: U64,
     }
 
-    /// The end of a task, to its scheduler.
+    /// End of a task, reported to its scheduler.
     pub struct Done {
         /// [`Given::task`].
         pub task: U64,
@@ -87,11 +87,11 @@ layout! {
         pub reserved: [u8; 3],
     }
 
-    /// The end of a task, to its client.
+    /// End of a task, reported to its client.
     pub struct Ended {
         /// The job.
         pub job: U32,
-        /// The task's number in it.
+        /// The task's number in the job.
         pub tid: U32,
         /// A [`midflight_wire::Status`].
         pub status: u8,
@@ -102,7 +102,7 @@ layout! {
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// What a packet is for; see the module.
+        /// Purpose of a packet; see the module's table.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the module's table has a line for each")]
@@ -131,7 +131,7 @@ operations! {
     EndedAck = 12,
 }
 
-/// A packet that was read.
+/// A parsed packet.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the module's table has a line for each")]
 pub enum Packet<'a> {
@@ -142,28 +142,28 @@ pub enum Packet<'a> {
     Cancel(&'a [Number]),
     Done(&'a [Done]),
     Ended(&'a [Ended]),
-    /// An answer without contents; the number of its request is in the header.
+    /// An empty answer; the header has its request's number.
     Ack(Operation),
 }
 
-/// Why a datagram is malformed.
+/// Why a datagram was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
-    /// Shorter or longer than it says.
+    /// Its length is wrong.
     #[error("length")]
     Length,
-    /// Not of this format and version.
+    /// Unknown magic or version.
     #[error("format")]
     Format,
-    /// A count or number out of bounds.
+    /// A count or number is out of bounds.
     #[error("bounds")]
     Bounds,
 }
 
-/// Parses a datagram from the network: the request's number and the packet. All fields are checked.
+/// Parses and checks a datagram. Returns the request's number and the packet.
 ///
 /// # Errors
-/// A [`Reject`] where it is malformed in any way.
+/// [`Reject`] if it is malformed.
 pub fn parse(datagram: &[u8]) -> Result<(u64, Packet<'_>), Reject> {
     let (header, rest) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Length)?;
     if header.magic.get() != MAGIC || header.version != VERSION {
@@ -229,7 +229,7 @@ fn check_task(task: &TaskInfo) -> Result<(), Reject> {
     if usize::from(task.argument_length) > task.argument.len() { Err(Reject::Bounds) } else { Ok(()) }
 }
 
-/// Writes a packet without contents, or the head of one.
+/// Writes a packet's header.
 pub fn write(buffer: &mut Vec<u8>, operation: Operation, request: u64) {
     let header = Header {
         magic: MAGIC.into(),
@@ -243,7 +243,7 @@ pub fn write(buffer: &mut Vec<u8>, operation: Operation, request: u64) {
     buffer.extend_from_slice(header.as_bytes());
 }
 
-/// Appends what follows the header and is no record.
+/// Appends the fixed part between header and records.
 pub fn write_fixed<F: IntoBytes + Immutable>(buffer: &mut Vec<u8>, fixed: &F) {
     buffer.extend_from_slice(fixed.as_bytes());
 }

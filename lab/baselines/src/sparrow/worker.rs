@@ -1,4 +1,4 @@
-//! The worker: a queue of reservations for all its slots.
+//! The worker: one queue of reservations for all its slots.
 
 use super::retry::Requests;
 use super::wire::{self, Done, Given, Number, Operation, Packet, RECORDS_MAX};
@@ -8,26 +8,26 @@ use midflight_wire::{Status, TaskInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Reservations that wait, at most; those beyond are not acknowledged.
+/// Maximum waiting reservations; those beyond are not acknowledged.
 pub const RESERVATIONS_MAX: usize = 1 << 20;
 
-/// The configuration of a worker.
+/// A worker's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
-    /// Tasks that run at once: 1 to 65,536.
+    /// Tasks run at once: 1 to 65,536.
     pub slots: u32,
-    /// Without probing: the schedulers that its slots ask, in turn; empty with probing.
+    /// Without probing: the schedulers that slots poll, round robin. Empty with probing.
     pub ask: Vec<SocketAddr>,
-    /// Without probing: nanoseconds between the answer "no task" and the next request. Default 50 µs.
+    /// Without probing: nanoseconds from a "no task" answer to the next request. Default 50 µs.
     pub poll: Nanos,
-    /// A random number, which distinguishes its requests from those of an earlier process.
+    /// A random seed; it distinguishes the requests of a restarted worker.
     pub seed: u64,
-    /// How requests are repeated.
+    /// Retry policy.
     pub retry: RetryConfig,
 }
 
 impl WorkerConfig {
-    /// With probing.
+    /// Uses probing.
     #[must_use]
     pub fn new(seed: u64, slots: u32) -> Self {
         Self { slots, ask: Vec::new(), poll: 50_000, seed, retry: RetryConfig::default() }
@@ -37,16 +37,16 @@ impl WorkerConfig {
 /// Identifies a run on this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
-    /// From 0.
+    /// Slot, from 0.
     pub slot: u32,
-    /// From 1, on this slot.
+    /// Number of the run on this slot, from 1.
     pub run: u32,
 }
 
 /// A task to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
-    /// To be given to [`Worker::finish`].
+    /// Key for [`Worker::finish`].
     pub key: RunKey,
     /// The task as the client described it.
     pub task: TaskInfo,
@@ -54,7 +54,7 @@ pub struct Run {
     pub client: u64,
     /// The client's number for the job.
     pub job: u32,
-    /// When its reservation came, by the driver's clock; without probing, as `asked`.
+    /// When its reservation arrived, by the driver's clock; without probing, equals `asked`.
     pub reserved: Nanos,
     /// When its slot asked for the task.
     pub asked: Nanos,
@@ -63,26 +63,26 @@ pub struct Run {
 /// An event of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A task is to be run.
+    /// Run this task.
     Run(Run),
 }
 
-/// The counters.
+/// A worker's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Reservations that came.
+    /// Reservations received.
     pub reservations: u64,
-    /// Those of them that were cancelled in time.
+    /// Reservations cancelled before they asked.
     pub cancelled: u64,
-    /// Tasks that were run.
+    /// Tasks run.
     pub runs: u64,
-    /// Requests that were answered by "no task".
+    /// "No task" answers.
     pub nothing: u64,
-    /// Requests and reports that no scheduler answered.
+    /// Requests and reports no scheduler answered.
     pub unreachable: u64,
-    /// Datagrams that are no packets, or not for a worker.
+    /// Datagrams rejected: malformed, or not for a worker.
     pub rejected: u64,
-    /// Requests that were sent again.
+    /// Requests retransmitted.
     pub repeated: u64,
 }
 
@@ -99,17 +99,16 @@ enum Ask {
     Done(Vec<Done>),
 }
 
-/// The worker's state machine; see the module.
+/// The worker's state machine.
 #[derive(Debug)]
 pub struct Worker {
     config: WorkerConfig,
     slots: Vec<(Slot, u32)>,
     free: Vec<u32>,
-    /// Those that were cancelled are still in it, but not in `waiting`.
+    /// Includes cancelled reservations; `waiting` does not.
     queue: VecDeque<(SocketAddr, u64)>,
-    /// When each came.
     waiting: HashMap<(SocketAddr, u64), Nanos>,
-    /// Without probing: slots that ask again.
+    /// Without probing: slots waiting to poll.
     sleeping: BTreeSet<(Nanos, u32)>,
     turn: usize,
     requests: Requests<Ask>,
@@ -120,10 +119,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker whose slots are free.
+    /// Creates a worker with all slots free.
     ///
     /// # Errors
-    /// Where the configuration is out of bounds.
+    /// If the configuration is out of bounds.
     pub fn new(config: WorkerConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.retry.check()?;
         if !(1..=65_536).contains(&config.slots) {
@@ -150,7 +149,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// A run has ended; its slot takes the next.
+    /// Ends a run; its slot takes the next task.
     pub fn finish(&mut self, now: Nanos, run: RunKey, status: Status) {
         let Some((slot, number)) = self.slots.get_mut(run.slot as usize) else { return };
         let (Slot::Running { scheduler, task }, true) = (*slot, *number == run.run) else { return };
@@ -161,31 +160,31 @@ impl Worker {
         self.fill(now);
     }
 
-    /// The counters.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { repeated: self.requests.repeated, ..self.counters }
     }
 
-    /// Tasks that may run at once.
+    /// Number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Reservations that wait.
+    /// Waiting reservations.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Tasks that run.
+    /// Running tasks.
     #[must_use]
     pub fn running(&self) -> usize {
         self.slots.iter().filter(|(slot, _)| matches!(slot, Slot::Running { .. })).count()
     }
 
-    /// Requests that are not answered.
+    /// Requests awaiting an answer.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         self.requests.len()
@@ -214,7 +213,6 @@ impl Worker {
         self.acks.push_back((from, request, Operation::CancelAck));
     }
 
-    /// Free slots ask for the oldest reservations.
     fn fill(&mut self, now: Nanos) {
         while let Some(&slot) = self.free.last() {
             let (scheduler, number, reserved) = if self.config.ask.is_empty() {
@@ -255,7 +253,6 @@ impl Worker {
         }
     }
 
-    /// Sends requests for the tasks that ended since.
     fn report_to_schedulers(&mut self) {
         while let Some((scheduler, done)) = self.to_tell.pop_first() {
             for done in done.chunks(RECORDS_MAX) {

@@ -1,4 +1,4 @@
-//! Labs for tests, where the machine lets us.
+//! Creates labs for tests.
 
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
@@ -9,15 +9,13 @@ use rustix::net::RecvFlags;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// No test waits longer for a datagram.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A lab that goes with the test.
 pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     labs_work().then(|| Lab::up(&Options::temporary(hosts)).unwrap())
 }
 
-/// Sends until an answer comes: the first datagrams may wait for a neighbour's address in vain.
+/// Sends until an answer arrives: the first datagrams may be lost during neighbour discovery.
 pub(crate) fn ask(socket: &UdpSocket, to: SocketAddr, question: &[u8]) -> Option<(Vec<u8>, SocketAddr)> {
     let mut buffer = [0; 2048];
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -31,15 +29,15 @@ pub(crate) fn ask(socket: &UdpSocket, to: SocketAddr, question: &[u8]) -> Option
     None
 }
 
-/// Whether `got` of `sent` are this part of them, within seven standard deviations.
+/// Within seven standard deviations.
 pub(crate) fn about(part: f64, got: u32, sent: u32) -> bool {
     let (got, sent) = (f64::from(got), f64::from(sent));
     (got / sent - part).abs() < 7.0 * (part * (1.0 - part) / sent).sqrt()
 }
 
-/// How many of `count` datagrams arrive. Few are under way at one time, so that none is lost for want of room.
+/// Limits the datagrams in flight, so that no buffer overflows.
 pub(crate) fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) -> u32 {
-    // What waits for a neighbour's address may be dropped: so first until one comes through.
+    // Datagrams sent before neighbour discovery ends may be dropped, so send until one arrives.
     let deadline = Instant::now() + PATIENCE;
     while arrived(receiver, 1) == 0 {
         assert!(Instant::now() < deadline, "nothing comes to {to}");
@@ -53,11 +51,11 @@ pub(crate) fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, 
             received += arrived(receiver, 4);
         }
     }
-    std::thread::sleep(Duration::from_millis(200)); // none is under way for as long
+    std::thread::sleep(Duration::from_millis(200)); // longer than any datagram is in flight
     received + arrived(receiver, 4)
 }
 
-/// How many datagrams of this length wait; it does not wait for more, nor change how the socket sends.
+/// Neither blocks nor changes how the socket sends.
 fn arrived(receiver: &UdpSocket, length: usize) -> u32 {
     let mut buffer = [0; 16];
     let waiting = std::iter::from_fn(|| rustix::net::recv(receiver, &mut buffer[..], RecvFlags::DONTWAIT).ok());

@@ -1,22 +1,21 @@
-//! A closed loop: what has ended is submitted anew.
+//! A closed loop: clients resubmit tasks that end.
 
 use super::{Cell, Load};
 use midflight_endpoint::Nanos;
 
-/// Tasks of a job in a closed loop: what a packet holds.
+/// As many tasks as fit in a packet.
 const JOB: u32 = 32;
 
-/// A client's part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closed {
     tasks: u32,
-    /// Tasks that have ended, or never began, and are to be submitted.
+    /// Tasks that ended or were never submitted.
     pub(crate) owed: u32,
     until: Nanos,
 }
 
 impl Closed {
-    /// What a cell asks of a client that stands for a share of one of its own; `None` where it is no closed loop.
+    /// A client's share, if each of the cell's clients is split into `shares`; `None` if the load is no closed loop.
     pub(crate) fn of(cell: &Cell, shares: u32) -> Option<Self> {
         let Load::Noop { clients, backlog } = cell.load else { return None };
         let all = u64::from(backlog) * cell.cluster.executors();

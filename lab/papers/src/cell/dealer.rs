@@ -1,5 +1,5 @@
-//! Deals a cell's jobs out to many clients that take them one by one. Each job is drawn once, however many clients there are,
-//! and lies here only until its client takes it.
+//! Distributes a cell's jobs to many clients that take them one by one. Each job is drawn once, regardless of the number of clients, and
+//! kept only until its client takes it.
 
 use super::{DrawnJob, Jobs};
 use std::cell::RefCell;
@@ -9,19 +9,19 @@ use std::rc::Rc;
 struct Dealer {
     jobs: Jobs,
     shards: usize,
-    /// Jobs of each client so far: they go to the shards in turn.
+    /// Jobs of each client so far: they go to the shards round robin.
     turns: Vec<usize>,
     /// By client and shard.
     hands: Vec<VecDeque<DrawnJob>>,
 }
 
-/// The jobs of one client at one shard, in the order of their times.
+/// The jobs of one client at one shard.
 pub(super) struct Hand {
     dealer: Rc<RefCell<Dealer>>,
     number: usize,
 }
 
-/// A hand for each client and shard; those of a client stand together.
+/// One hand per client and shard, ordered by client.
 pub(super) fn deal(jobs: Jobs, clients: usize, shards: usize) -> impl Iterator<Item = Hand> {
     let hands = (0..clients * shards).map(|_| VecDeque::new()).collect();
     let dealer = Rc::new(RefCell::new(Dealer { jobs, shards, turns: vec![0; clients], hands }));

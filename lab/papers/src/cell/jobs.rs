@@ -1,4 +1,4 @@
-//! What a cell submits, job by job. Arrivals depend on load, cluster and seed only, so all schemes see the same ones.
+//! What a cell submits, job by job. Arrivals depend on load, cluster and seed only, so all schemes see the same.
 
 use super::sampled::Sampled;
 use super::{Cell, CellError, Load, Work};
@@ -10,30 +10,29 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use std::rc::Rc;
 
-/// A task that is submitted.
+/// A submitted task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnTask {
-    /// How long it holds its executor, in nanoseconds.
+    /// How long it occupies its executor, in nanoseconds.
     pub duration_ns: Nanos,
-    /// 1 is the highest.
+    /// Priority level; 1 is the highest.
     pub level: u8,
-    /// What it asks for, one bit a resource.
+    /// Resources it requires, one bit each.
     pub resources: u8,
 }
 
-/// A job that is submitted.
+/// A submitted job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnJob {
-    /// When, in nanoseconds.
+    /// Submission time, in nanoseconds.
     pub at: Nanos,
-    /// By which client, from 0.
+    /// Its client, from 0.
     pub client: u32,
-    /// At least one.
+    /// At least one task.
     pub tasks: Vec<DrawnTask>,
 }
 
-/// The jobs of a cell, in the order of their times. Closed loops ([`Load::Noop`]) have none: the scheme's clients submit when
-/// tasks end.
+/// A cell's jobs in time order. Closed loops ([`Load::Noop`]) have none: the scheme's clients submit when tasks end.
 #[derive(Clone)]
 pub struct Jobs {
     source: Source,
@@ -61,27 +60,27 @@ struct Periodic {
 #[derive(Clone)]
 struct Trace {
     workload: Rc<Workload>,
-    /// Of the jobs behind the end of the trace.
+    /// After the end of the trace.
     order: Vec<u32>,
-    /// The job with which it begins. A file's differs by seed; a generated trace is another one for each seed.
+    /// The first job. For a file it depends on the seed; a generated trace itself differs by seed.
     first: usize,
-    /// From the first arrival to that of the next pass.
+    /// Time of one pass.
     period: Nanos,
     jobs: u64,
     clients: u32,
     random: Pcg64,
 }
 
-/// Randomness for arrivals: one stream a purpose and client.
+/// One stream per purpose and client.
 pub(super) fn stream(seed: u64, index: u64) -> Pcg64 {
     Pcg64::new(u128::from(seed), 0xCE11_0000 + u128::from(index))
 }
 
 impl Jobs {
-    /// The jobs of this cell.
+    /// Creates the cell's jobs.
     ///
     /// # Errors
-    /// Where a trace cannot be read or scaled.
+    /// If a trace cannot be read or scaled.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
         let executors = cell.cluster.executors();
         let source = match &cell.load {
@@ -200,8 +199,7 @@ impl Trace {
         Ok(Self { workload: Rc::new(workload), order, first, period, jobs: 0, clients: *clients, random })
     }
 
-    /// Sorted by time. The first pass has the jobs in their own order, from that of `first` on; what comes behind the end of the trace
-    /// has its times again, with jobs in a random order.
+    /// The first pass keeps the jobs' order, from `first` on. Later passes repeat the arrival times with shuffled jobs.
     fn next(&mut self) -> Option<DrawnJob> {
         let jobs = self.workload.jobs();
         let (pass, place) = (self.jobs / jobs.len().max(1) as u64, self.jobs as usize % jobs.len().max(1));
@@ -280,7 +278,7 @@ mod tests {
     #[test]
     fn a_file_s_jobs_come_in_their_own_order_from_a_job_that_differs_by_seed() {
         let file = std::env::temp_dir().join(format!("midflight-jobs-{}.tr", std::process::id()));
-        // Jobs of 1, 2, 3, ... tasks, further and further apart.
+        // Jobs of 1, 2, 3, … tasks, with growing intervals.
         let line = |n: u32| format!("{} {n} 0.01 {}\n", n * n, "0.01 ".repeat(n as usize));
         std::fs::write(&file, (1..=20).map(line).collect::<String>()).unwrap();
         let load = Load::Trace {

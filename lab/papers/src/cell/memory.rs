@@ -1,20 +1,20 @@
-//! How much memory a cell will need, so that it can be refused before it starts.
+//! Estimates a cell's memory, so that it can be refused before it starts.
 
 use super::{Cell, Load, Scheme};
 
-/// What a client of Midflight's takes in bytes, measured at 64,000 of them, and rounded up.
+/// Bytes of a Midflight client, measured with 64,000 of them and rounded up.
 const CLIENT: u64 = 16_000;
-/// An executor of Midflight's at a load of 0.8, with its tasks; measured at a million of them.
+/// Bytes of a Midflight executor with its tasks at a load of 0.8, measured with a million.
 const EXECUTOR: u64 = 2_300;
-/// An executor of the lean models, with its reservations or its task.
+/// Bytes of an executor in the lean models, with its reservations or task.
 const LEAN_EXECUTOR: u64 = 500;
-/// A trace with ten million tasks, and what scaling it takes; that of the Alibaba trace was measured.
+/// Bytes of a trace with ten million tasks, including scaling; measured with the Alibaba trace.
 const TRACE: u64 = 600_000_000;
-/// A program and its tables.
+/// Bytes of a program and its tables.
 const LEAST: u64 = 20_000_000;
 
 impl Cell {
-    /// Bytes that a run will take, about; for a scheme that falls behind its load, more.
+    /// Estimated bytes of a run; more if the scheme falls behind its load.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let executors = self.cluster.executors();

@@ -1,25 +1,23 @@
-//! What schemes tell of their tasks, in constant memory whatever their number.
+//! Collects what schemes report about tasks, in constant memory.
 
 use super::percentiles::Recorder;
 use super::{Cell, CellResult, LevelResult, Series, Step};
 use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 
-/// Buckets of throughput over time.
 const BUCKET_MS: u64 = 500;
-/// Steps that a sample may have.
 const STEPS: usize = Step::ALL.len();
 
 /// A task that starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// When it was submitted.
+    /// Submission time.
     pub submitted: Nanos,
-    /// When it starts.
+    /// Start time.
     pub started: Nanos,
-    /// 1 is the highest.
+    /// Priority level; 1 is the highest.
     pub level: u8,
-    /// Parts of the delay, in the order of [`Step::ALL`]; `None`: the scheme has no such step.
+    /// Parts of the delay, in the order of [`Step::ALL`]; `None` if the scheme has no such step.
     pub steps: [Option<Nanos>; STEPS],
 }
 
@@ -54,13 +52,13 @@ impl Recorders {
     }
 }
 
-/// Measures what becomes of a cell's tasks.
+/// Measures a cell's tasks.
 pub struct Meter {
     from: Nanos,
     until: Nanos,
     all: Recorders,
     levels: BTreeMap<u8, Recorders>,
-    /// By the time of its submission, which no two jobs share: a job's largest delay. `None` where a job has one task.
+    /// A job's largest delay, by its submission time, which is unique. `None` if jobs have one task.
     jobs: Option<BTreeMap<Nanos, Nanos>>,
     groups: Vec<Vec<u64>>,
     nodes: Vec<u32>,
@@ -70,7 +68,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Measures tasks that are submitted after the cell's warm-up.
+    /// Creates a meter for tasks submitted after the cell's warm-up.
     #[must_use]
     pub fn new(cell: &Cell) -> Self {
         Self {
@@ -87,12 +85,12 @@ impl Meter {
         }
     }
 
-    /// So many tasks were submitted.
+    /// Counts submitted tasks.
     pub fn submitted(&mut self, tasks: u64) {
         self.result.submitted += tasks;
     }
 
-    /// A task starts.
+    /// Records a task's start.
     pub fn started(&mut self, sample: &Sample) {
         self.result.started += 1;
         self.started_in_time += u64::from((self.from..self.until).contains(&sample.started));
@@ -106,7 +104,7 @@ impl Meter {
         }
     }
 
-    /// A task has ended on a node of this group.
+    /// Records a task's end, on a node of this group.
     pub fn ended(&mut self, now: Nanos, group: usize) {
         self.result.ended += 1;
         self.last_end = self.last_end.max(now);
@@ -123,13 +121,13 @@ impl Meter {
         *self.result.counters.entry(name.to_owned()).or_default() += number;
     }
 
-    /// Tasks that have been submitted and have not ended; tasks that ended twice hide others.
+    /// Submitted tasks that have not ended. A task that ends twice hides another.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.result.submitted.saturating_sub(self.result.ended)
     }
 
-    /// All that was measured.
+    /// The result so far.
     #[must_use]
     pub fn result(&self, events: u64) -> CellResult {
         let mut result = CellResult { events, ..self.result.clone() };

@@ -1,5 +1,5 @@
-//! A cell of Midflight itself: the production switch and endpoints; the switch as a program of a switch, as a
-//! process on a host, in the kernel of a Linux machine, or as a pipeline.
+//! A cell of Midflight: the production switch and endpoints. The switch is a switch program, a process on a host, the kernel of a Linux
+//! machine, or a pipeline.
 
 use super::closed::Closed;
 use super::dealer::{Hand, deal};
@@ -23,26 +23,21 @@ use midflight_wire::TaskInfo;
 use rand::RngExt;
 use std::net::SocketAddr;
 
-/// Tasks of a client that may be open.
 const OPEN_MAX: usize = 16 << 20;
 
-/// Packets that may be on their way round in a switch.
 const RECIRCULATING: u32 = 4_096;
 
-/// What the switch is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CellEngine {
     /// The C core, in the switch.
     Soft,
-    /// The same as a process on a host.
+    /// The C core, as a process on a host.
     Server,
-    /// The same in the kernel of a Linux machine.
+    /// The C core in the kernel of a Linux machine.
     Kernel(Linux),
-    /// A pipeline.
     Asic(Pipelined),
 }
 
-/// Runs a cell.
 pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellError> {
     let (tally, polled) = (Tally::default(), matches!(engine, CellEngine::Asic(_)));
     let mut site = match engine {
@@ -55,7 +50,7 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
     let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
     let mut groups = vec![0; switches.len()];
     executors(cell, &addresses, &mut site, &mut world, &mut groups)?;
-    // A client's first job may be submitted as it starts.
+    // A client may submit its first job as soon as it starts.
     world.set_sink(Box::new(Measurements { meter: Meter::new(cell), groups, polled, ways: site.ways() }));
     clients(cell, &addresses, &mut site, &mut world)?;
 
@@ -74,7 +69,6 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
     Ok(result)
 }
 
-/// What the switches' programs took, and the tasks that they queued again.
 fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult) {
     let process = |node| world.actor::<Costed>(node).map(|costed| &costed.switch);
     let switches = switches.iter().filter_map(|&node| world.actor::<Switch>(node).or_else(|| process(node)));
@@ -102,7 +96,7 @@ fn count_passes(tally: &Tally, result: &mut CellResult) {
     }
 }
 
-/// Pipelines as Bolt's switch is.
+/// With the parameters of Bolt's switch.
 fn pipelines(
     cell: &Cell,
     Pipelined { program, interval_us }: Pipelined,
@@ -170,7 +164,7 @@ fn switches(
     Ok(nodes)
 }
 
-/// Shards take nodes in turn.
+/// Nodes go to the shards round robin.
 fn executors(
     cell: &Cell,
     switches: &[SocketAddr],
@@ -184,7 +178,7 @@ fn executors(
             let shard = number % switches.len();
             number += 1;
             let host = site.add_host(world, HostConfig { rack: shard as u32, ..site.host() });
-            // The papers' executors ask for a task when they are free.
+            // The papers' executors ask for a task only when free.
             let config = ExecutorConfig {
                 ahead: 0,
                 ..ExecutorConfig::new(0, 0, vec![switches[shard]], g.executors, g.resources)
@@ -205,8 +199,8 @@ fn executors(
     Ok(())
 }
 
-/// One for each of the cell's clients and each shard: a client's jobs go to the shards in turn. It takes as long as Bolt's to write a task
-/// into a packet; a packet's header counts as a task or two.
+/// One actor per client and shard; a client's jobs go to the shards round robin. Writing a task costs as much as Bolt's; a packet's header
+/// counts as one or two tasks.
 fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut World) -> Result<(), CellError> {
     let clients = cell.load.clients();
     let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
@@ -232,10 +226,10 @@ fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut Wo
     Ok(())
 }
 
-/// The switch as one core that takes its time, one packet after the other.
+/// The switch on one core, with a cost per packet.
 struct Costed {
     switch: Switch,
-    /// For a packet of so many records.
+    /// By number of records.
     cost: fn(u8) -> Nanos,
 }
 
@@ -257,23 +251,21 @@ impl Actor for Costed {
     }
 }
 
-/// Where a packet's header says how many records follow.
+/// Offset in a packet's header.
 const RECORDS_AT: usize = 4;
 
-/// A thread of a process.
 fn in_a_process(records: u8) -> Nanos {
     SERVER_REQUEST_NS + Nanos::from(records) * SERVER_TASK_NS
 }
 
-/// A core of the kernel. A record may be answered by a frame of its own, so it pays for one.
+/// Cost on a kernel core. Each record pays for a frame, because its own frame may answer it.
 fn in_the_kernel(records: u8) -> Nanos {
     XDP_PACKET_NS + XDP_FRAME_NS + Nanos::from(records) * (XDP_RECORD_NS + XDP_FRAME_NS)
 }
 
-/// The production client, with a cell's jobs.
 struct Submitter {
     endpoint: Client,
-    /// Lost with its first life.
+    /// Lost when the actor restarts.
     jobs: Option<Hand>,
     next: Option<DrawnJob>,
     closed: Option<Closed>,
@@ -343,7 +335,7 @@ impl Actor for Submitter {
     }
 }
 
-/// A task whose argument says how long it takes and when it was submitted.
+/// A task whose argument holds its duration and submission time.
 fn task(duration: Nanos, submitted: Nanos, level: u8, resources: u8) -> Task {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&duration.to_be_bytes());
@@ -351,15 +343,12 @@ fn task(duration: Nanos, submitted: Nanos, level: u8, resources: u8) -> Task {
     Task { priority: level, resources, ..Task::new(0, Argument::Inline { bytes, length: 16 }) }
 }
 
-/// So many tasks were submitted.
 struct Submitted(u64);
 
-/// What happens in the world, as measurements.
 struct Measurements {
     meter: Meter,
     /// By node.
     groups: Vec<usize>,
-    /// Whether executors poll.
     polled: bool,
     ways: Ways,
 }
@@ -370,13 +359,13 @@ impl Measurements {
     }
 }
 
-/// Submit, queueing, get_task. A slot that was parked had asked long before; then it is the way down that counts.
+/// Submit, queueing, get_task. A parked slot asked long before; for it, only the way down counts.
 fn parked_steps(ways: Ways, delay: Nanos, asked_for: Nanos, queueing: Nanos) -> [Nanos; 3] {
     let get_task = if queueing == 0 { asked_for.min(ways.down) } else { asked_for };
     [delay.saturating_sub(queueing + get_task.min(ways.down)), queueing, get_task]
 }
 
-/// The same where an entry has no time: what is neither the way in nor the request that got the task is queueing.
+/// The same if entries have no time: queueing is the remainder after the way in and the request that got the task.
 fn polled_steps(ways: Ways, delay: Nanos, asked_for: Nanos) -> [Nanos; 3] {
     let submit = ways.up.min(delay);
     [submit, delay.saturating_sub(submit + asked_for), asked_for]

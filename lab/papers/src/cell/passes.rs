@@ -1,5 +1,5 @@
-//! How many passes one of the asic engine's programs takes of a queue of some length, of which an executor may run a share. The
-//! program alone, on its machine: no wire, no network, no time, one packet after the other.
+//! Counts the passes of an asic-engine program over a queue of some length, of which an executor may run a share. Runs only the program on
+//! its machine: no wire, network or time, one packet after the other.
 
 use super::{Cell, CellError, CellResult, Load, Program};
 use midflight_rmt::tasks::published::Published;
@@ -10,18 +10,16 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;
 
-/// Tasks of a SUBMIT.
 const BATCH: usize = 32;
-/// Who submits, and for which job: the programs do not care.
+/// Client and job; the programs ignore them.
 const CLIENT: (u32, u16) = (0x0A00_0001, 7_700);
 const JOB: (u32, u32) = (1, 1);
-/// What some tasks ask for.
+/// Resource that some tasks require.
 const ASKED: u8 = 1;
-/// An executor that lacks it, and one that may run all.
+/// An executor without the resource, and one that may run all tasks.
 const SOME: u8 = 0;
 const ALL: u8 = u8::MAX;
 
-/// Runs a cell.
 pub(super) fn run(cell: &Cell, program: Program) -> Result<CellResult, CellError> {
     let &Load::Queue { length, unfit, retrievals, emptied } = &cell.load else {
         return Err(CellError::Bad("load: not a queue".into()));
@@ -57,32 +55,30 @@ pub(super) fn run(cell: &Cell, program: Program) -> Result<CellResult, CellError
     Ok(result)
 }
 
-/// A queue, and what is put into it.
 struct Bench {
     switch: Switch,
     random: Pcg64,
-    /// Share of the tasks that [`SOME`] may not run.
+    /// Share of tasks that [`SOME`] may not run.
     unfit: f64,
 }
 
 impl Bench {
-    /// So many tasks of the highest level, each drawn; the passes that they took.
+    /// Submits random tasks. Returns the passes.
     fn submit(&mut self, tasks: u64) -> u64 {
         let drawn: Vec<u8> = (0..tasks).map(|_| ASKED * u8::from(self.random.random_bool(self.unfit))).collect();
         drawn.chunks(BATCH).map(|batch| self.switch.submit(1, batch)).sum()
     }
 
-    /// Takes so many tasks off the head.
     fn take(&mut self, tasks: u64) {
         for _ in 0..tasks {
             self.switch.retrieve(ALL);
         }
     }
 
-    /// Retrievals until so many got a task, each from a queue whose tasks are as they were drawn: those that a search has passed
-    /// over are taken out, and as many are drawn anew. The tasks that were got, and the passes that got them.
+    /// Retrieves until `retrievals` got a task, each from a freshly drawn queue: replaces the tasks that a search passed over. Returns the
+    /// tasks and their passes.
     fn mixed(&mut self, length: u64, retrievals: u32) -> (u64, u64) {
-        /// Retrievals in vain, for each that is asked for: a short queue often has nothing.
+        /// Maximum failed retrievals per successful one: a short queue often has none.
         const IN_VAIN: u64 = 1_000;
         let (mut tasks, mut passes) = (0, 0);
         for _ in 0..u64::from(retrievals) * IN_VAIN {
@@ -90,7 +86,7 @@ impl Bench {
                 break;
             }
             let end = self.switch.retrieve(SOME);
-            // A search that gets a task has looked at one more than it passed over.
+            // A search that gets a task has examined one more than it passed over.
             let over = if end.assigned { end.passes - 1 } else { length };
             tasks += u64::from(end.assigned);
             passes += if end.assigned { end.passes } else { 0 };
@@ -100,7 +96,7 @@ impl Bench {
         (tasks, passes)
     }
 
-    /// One executor takes all that it may run. The tasks, and the passes that got them.
+    /// One executor takes all it may run. Returns the tasks and their passes.
     fn empty(&mut self) -> (u64, u64) {
         let (mut tasks, mut passes) = (0, 0);
         loop {
@@ -114,15 +110,12 @@ impl Bench {
     }
 }
 
-/// What became of a packet.
 struct End {
-    /// Whether a task was assigned.
     assigned: bool,
-    /// Of the packet and of all that came of it.
+    /// Includes the packets it caused.
     passes: u64,
 }
 
-/// One of the programs, on its machine.
 struct Switch {
     program: Built,
     machine: Machine,
@@ -148,7 +141,7 @@ impl Switch {
         })
     }
 
-    /// The passes of a SUBMIT of tasks of a level that ask for this.
+    /// Returns the passes.
     fn submit(&mut self, level: u8, resources: &[u8]) -> u64 {
         let packet = match &self.program {
             Built::Safe(program) => {
@@ -165,7 +158,6 @@ impl Switch {
         self.run(packet).passes
     }
 
-    /// A RETRIEVE of an executor that has this.
     fn retrieve(&mut self, resources: u8) -> End {
         let packet = match &self.program {
             Built::Safe(safe) => safe.retrieve(1, resources, 1),
@@ -174,7 +166,7 @@ impl Switch {
         self.run(packet)
     }
 
-    /// A packet, and what comes of it, until nothing goes round.
+    /// Runs a packet until nothing recirculates.
     fn run(&mut self, packet: Packet) -> End {
         let (mut inside, mut end) = (VecDeque::from([packet]), End { assigned: false, passes: 0 });
         while let Some(packet) = inside.pop_front() {

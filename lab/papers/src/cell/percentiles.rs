@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The shares at which a distribution is given: each hundredth, and the tail.
+/// Quantiles of a distribution: each hundredth, and the tail.
 pub const QUANTILES: [f64; 104] = {
     let mut all = [0.0; 104];
     let mut i = 0;
@@ -18,20 +18,19 @@ pub const QUANTILES: [f64; 104] = {
     all
 };
 
-/// A distribution of times.
+/// Summary of a distribution of times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Their mean in milliseconds.
+    /// Mean in milliseconds.
     pub mean_ms: f64,
-    /// Milliseconds at [`QUANTILES`], to four digits; empty where nothing was measured. Exact to one in a thousand.
+    /// Milliseconds at [`QUANTILES`], to four digits, exact to one in a thousand; empty if nothing was measured.
     pub quantiles_ms: Vec<f64>,
 }
 
 impl Percentiles {
-    /// Milliseconds that this share (one of [`QUANTILES`], or the next above) does not exceed; not a number where nothing was
-    /// measured.
+    /// Milliseconds at this quantile (one of [`QUANTILES`], or the next above); NaN if nothing was measured.
     #[must_use]
     pub fn at(&self, quantile: f64) -> f64 {
         let index = QUANTILES.iter().position(|&q| q >= quantile - 1e-9).unwrap_or(QUANTILES.len() - 1);
@@ -45,7 +44,6 @@ impl Percentiles {
     }
 }
 
-/// Times as they come.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     histogram: Histogram<u64>,
@@ -54,7 +52,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        // An hour; longer ones count as an hour. Three digits within these bounds cannot fail.
+        // Longer times count as one hour. Three digits within these bounds cannot fail.
         #[allow(clippy::expect_used, reason = "constant bounds")]
         let histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are in order");
         Self { histogram, sum_ns: 0 }
@@ -76,7 +74,7 @@ impl Recorder {
     }
 }
 
-/// The histogram knows no more, and results are kept as text.
+/// The histogram is no more precise.
 fn four_digits(ns: u64) -> u64 {
     let unit = 10_u64.pow(ns.checked_ilog10().unwrap_or(0).saturating_sub(3));
     (ns + unit / 2) / unit * unit

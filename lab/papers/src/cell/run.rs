@@ -1,4 +1,3 @@
-//! Runs a cell.
 
 use super::midflight::CellEngine;
 use super::sampled::facts;
@@ -8,37 +7,37 @@ use crate::schemes::{bolt, spark};
 use midflight_workload::{ReadError, ScaleError};
 use std::path::PathBuf;
 
-/// Why a cell cannot be run.
+/// Why a cell cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// It asks for what cannot be.
+    /// A field is invalid.
     #[error("{0}")]
     Bad(String),
     /// Its trace cannot be read.
     #[error("load.file {}: {source}", file.display())]
     Trace {
-        /// Which file.
+        /// The trace's file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: ReadError,
     },
     /// Its trace cannot be scaled.
     #[error("load: {0}")]
     Scale(ScaleError),
-    /// The scheme does not know this load.
+    /// The scheme does not support this load.
     #[error("scheme {scheme} does not run the load {load}")]
     Unfit {
-        /// The scheme's name.
+        /// Name of the scheme.
         scheme: &'static str,
-        /// The load's.
+        /// Name of the load.
         load: &'static str,
     },
 }
 
-/// Runs a cell from its start to its end.
+/// Runs a cell to its end.
 ///
 /// # Errors
-/// Where the cell asks for what cannot be, or its trace cannot be read.
+/// If the cell is invalid, or its trace cannot be read.
 pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! The jobs of a sampled trace ([`Load::Sample`]), and what the sample is like.
+//! The jobs of a sampled trace ([`Load::Sample`]), and facts about the sample.
 
 use super::jobs::{DrawnJob, DrawnTask, Jobs, stream};
 use super::{Cell, CellError, Load};
@@ -7,10 +7,9 @@ use rand_pcg::Pcg64;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Numbers of a million: shares, as counters are whole.
+/// Counters are whole, so shares are in millionths.
 const MILLION: f64 = 1e6;
 
-/// Jobs without an end.
 #[derive(Clone)]
 pub(super) struct Sampled {
     sample: Sample,
@@ -49,10 +48,10 @@ impl Sampled {
     }
 }
 
-/// What a cell's sample is like, by name; nothing for other loads.
+/// Facts about a cell's sample, by name; empty for other loads.
 ///
 /// # Errors
-/// Where the trace cannot be read or sampled.
+/// If the trace cannot be read or sampled.
 pub(super) fn facts(cell: &Cell) -> Result<BTreeMap<String, u64>, CellError> {
     if !matches!(cell.load, Load::Sample { .. }) {
         return Ok(BTreeMap::new());
@@ -80,8 +79,8 @@ pub(super) fn facts(cell: &Cell) -> Result<BTreeMap<String, u64>, CellError> {
 }
 
 impl Cell {
-    /// This cell with the trace that it samples from in `directory`, where it names one without a folder. Cells name files only, so that their
-    /// results are the same wherever the files are.
+    /// This cell, with a bare trace file name resolved in `directory`. Cells keep bare names, so results do not depend on the location of
+    /// the files.
     #[must_use]
     pub fn with_traces(&self, directory: &Path) -> Self {
         let mut cell = self.clone();
@@ -111,7 +110,7 @@ mod tests {
         Cell { scheme, cluster, load, seed, warmup_ms: 0, duration_ms: 20_000, drain_ms: 1_000 }
     }
 
-    /// A folder of its own with one trace of 200 jobs of 1 to 50 tasks.
+    /// A temporary folder with one trace of 200 jobs of 1 to 50 tasks.
     struct Folder(std::path::PathBuf);
 
     impl Folder {
@@ -137,7 +136,7 @@ mod tests {
         let facts = facts(&cell).unwrap();
         assert!((470_000..530_000).contains(&facts["trace.offered_ppm"]), "{facts:?}");
         assert_eq!(facts["trace.squeezed_ppm"], 1_000_000);
-        // 200 jobs of 25.5 tasks of 5 ms in a pass of 0.2 s are work for 127.5 executors; wanted is work for 4.
+        // 200 jobs of 25.5 tasks of 5 ms in a pass of 0.2 s keep 127.5 executors busy; the cell wants work for 4.
         assert!((facts["trace.rate_ppm"] as f64 / 1e6 * 127.5 / 4.0 - 1.0).abs() < 0.01, "{facts:?}");
         assert_eq!(facts["trace.pass_us"], 200_000);
         let jobs: Vec<DrawnJob> = Jobs::new(&cell).unwrap().collect();

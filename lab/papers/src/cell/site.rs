@@ -1,4 +1,4 @@
-//! Where a cell of Midflight runs: what its hosts, links and switches take.
+//! Hardware of a Midflight cell: costs of its hosts, links and switches.
 
 use super::sparrow::{hardware, host};
 use super::{Linux, Load};
@@ -6,15 +6,14 @@ use crate::calibration::*;
 use midflight_endpoint::Nanos;
 use midflight_sim::{Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, World};
 
-/// Machines and what lies between them.
 pub(super) struct Site {
     hardware: Hardware,
     host: HostConfig,
-    /// Clients and executors are all on one machine: its cores, and once there is one, the machine.
+    /// If all share a machine: its cores, and the machine once created.
     shared: Option<(u32, Option<HostId>)>,
 }
 
-/// What a packet takes where nothing waits.
+/// Time of a packet without queueing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
     /// From a program to the switch.
@@ -29,13 +28,12 @@ impl Site {
         Self { hardware: hardware(), host: host(), shared: None }
     }
 
-    /// Linux machines; the one that is the switch joins the others.
     pub(super) fn linux(linux: Linux, load: &Load) -> Self {
         let hardware = hardware();
         let link = LinkConfig { latency: LINUX_WAY_NS, ..hardware.link };
-        // The time of a pass is that of the core that is the switch.
+        // The switch's core accounts for the time of a pass.
         let switch = SwitchConfig { pass: 0, packets_per_second: 0, ..hardware.switch };
-        // Where tasks take no time, packets come so often that all programs poll their sockets.
+        // No-op tasks make packets so frequent that all programs poll their sockets.
         let asleep = !matches!(load, Load::Noop { .. });
         let wake = if asleep { linux.wake_ns.map_or(LINUX_WAKE_NS, Nanos::from) } else { 0 };
         let host = HostConfig {
@@ -56,7 +54,6 @@ impl Site {
         self.host
     }
 
-    /// A host for a program, or the one that is shared.
     pub(super) fn add_host(&mut self, world: &mut World, config: HostConfig) -> HostId {
         let Some((cores, machine)) = &mut self.shared else { return world.add_host(config) };
         *machine.get_or_insert_with(|| world.add_host(HostConfig { lanes: *cores, ..config }))

@@ -12,12 +12,11 @@ use rand::RngExt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Nothing is lost here, and a request that waits for long waits in a program.
+/// Nothing is lost here: a late answer is waiting in a program.
 const RETRY: RetryConfig = RetryConfig { first: 1_000_000_000, tries: 10 };
-/// How long slots that ask by themselves wait when there is nothing, as Bolt's executors.
+/// Poll interval of slots without probing, as for Bolt's executors.
 const POLL_NS: u64 = 50_000;
 
-/// The papers' testbed: hosts on one switch.
 pub(super) fn hardware() -> Hardware {
     let link = LinkConfig { latency: WAY_NS, bits_per_second: LINK_BITS_PER_SECOND };
     let switch = SwitchConfig {
@@ -29,7 +28,6 @@ pub(super) fn hardware() -> Hardware {
     Hardware { topology: Topology::Star, link, trunk: link, switch }
 }
 
-/// A node of it.
 pub(super) fn host() -> HostConfig {
     HostConfig {
         lanes: NODE_THREADS,
@@ -40,7 +38,7 @@ pub(super) fn host() -> HostConfig {
     }
 }
 
-/// Runs until no task is open, or the cell's time is over: slots that ask by themselves do so for ever.
+/// Runs until idle or the cell's time is over; slots without probing poll forever.
 pub(super) fn run_out(cell: &Cell, world: &mut World, is_open: impl Fn(&World) -> bool) {
     let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
     world.run(duration, |_| false);
@@ -58,7 +56,6 @@ struct Builder<'a> {
     books: Shared,
 }
 
-/// Runs a cell.
 pub(super) fn run(cell: &Cell, sampling: &Sampling, costs: &SparrowCosts) -> Result<CellResult, CellError> {
     if let Load::Sw2 = cell.load {
         return Err(CellError::Unfit { scheme: "sparrow", load: "sw2" });
@@ -99,7 +96,7 @@ impl Builder<'_> {
         for (group, g) in self.cell.cluster.groups.iter().enumerate() {
             for _ in 0..g.nodes {
                 let host = self.world.add_host(host());
-                // They do not all begin with the same scheduler.
+                // Each worker starts with another scheduler.
                 let (mut ask, by) = (ask.to_vec(), workers.len());
                 if !ask.is_empty() {
                     let first = by % ask.len();

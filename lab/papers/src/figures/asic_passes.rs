@@ -1,4 +1,4 @@
-//! The asic engine's passes: what a search through the queue costs, as the queue gets longer.
+//! The asic engine's passes: the cost of searching the queue, by its length.
 
 use super::results::{Case, Results};
 use super::{Effort, Figure, Reduce, traces};
@@ -24,16 +24,14 @@ pub(super) const FIGURE: Figure = Figure {
     reduce: Reduce::Tasks(reduce),
 };
 
-/// Tasks in the queue.
 const LENGTHS: [u32; 9] = [1, 2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
 const LONGEST: u32 = 32_768;
-/// Emptying takes passes with the square of the length.
+/// Emptying takes a number of passes quadratic in the length.
 const EMPTIED: u32 = 8_192;
-/// Shares of them, in percent, that the executor may not run.
+/// Percent of tasks that the executor may not run.
 const MIXES: [u32; 5] = [0, 10, 50, 90, 99];
-/// With the passes of a retrieval from level 4: all levels in one, or one each.
+/// With the passes of a retrieval from level 4.
 const PROGRAMS: [(&str, Program, f64); 2] = [("safe", Program::Safe, 1.0), ("published", Program::Published, 4.0)];
-/// Within this factor a number of passes is the expected one.
 const NEAR: f64 = 1.1;
 
 fn place(length: u32, mix: u32) -> String {
@@ -58,7 +56,6 @@ fn counter(result: &CellResult, name: &str) -> f64 {
     result.counters.get(name).map_or(f64::NAN, |&number| number as f64)
 }
 
-/// Passes for each task, of one part of the cell.
 fn each(part: &'static str) -> impl Fn(&CellResult) -> f64 {
     move |result| counter(result, &format!("{part}.passes")) / counter(result, &format!("{part}.tasks"))
 }
@@ -109,7 +106,7 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![], ..Findings::default() }
 }
 
-/// Over the lengths; what was not counted is left out.
+/// Omits what was not counted.
 fn curve(results: &Results, key: &str, mix: u32, looks: (String, Hue), quantity: impl Fn(&CellResult) -> f64) -> Curve {
     let point =
         |length: u32| Point::new(f64::from(length), results.mean(&format!("{key}@{}", place(length, mix)), &quantity));

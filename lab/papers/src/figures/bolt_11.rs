@@ -1,4 +1,4 @@
-//! Bolt, figure 11: how many decisions a second each scheme can take.
+//! Bolt, figure 11: decisions a second that each scheme can sustain.
 
 use super::contenders::{
     AS_FAST, ASIC_SAFE, BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_KERNEL, MIDFLIGHT_SERVER, RunTime,
@@ -26,19 +26,18 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 const NODES: u32 = 10;
-/// Executors on each node.
 const PER_NODE: [u32; 6] = [1, 6, 15, 30, 48, 72];
-/// Bolt-Server again with 150 and 720 executors, for longer than a client takes to submit again what was lost among polls.
+/// Longer than a client takes to resubmit what was lost among polls.
 const LASTING: [(&str, u32); 2] = [("150-lasting", 15), ("720-lasting", 72)];
-/// Asic-safe, and Bolt again, with 720 executors: measured when clients have found out that this switch keeps no record of tasks, which takes
-/// 0.13 s. Until then they take no completion, so that none is measured in so short a run as the others'.
+/// For Asic-safe and Bolt. Clients need 0.13 s to detect that this switch keeps no record of tasks. Until then they accept no completion,
+/// so a short run measures none.
 const SETTLED: (&str, u32) = ("720-settled", 72);
-/// Tasks in flight for each executor: fewer, and what Bolt-Server loses is more than its clients have.
+/// Tasks in flight per executor. With fewer, Bolt-Server loses more than its clients have.
 const BACKLOG: u32 = 128;
 const FIRMAMENT: f64 = 240e3;
-/// What grows or shrinks by more than this from 150 executors to 720 is not flat.
+/// From 150 executors to 720.
 const FLAT: f64 = 1.15;
-/// Decisions an executor and second at 720 executors by those at 60 are within this factor of one, for growth to be called linear.
+/// Decisions per executor and second at 720 executors, relative to 60.
 const LINEAR: f64 = 1.1;
 
 const ONE: Contender = Contender {
@@ -163,7 +162,6 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot(results)], notes: vec![], ..Findings::default() }
 }
 
-/// One of ours by Bolt, with 720 executors.
 fn keeps_up(class: Class, who: &Contender, factor: Option<Estimate>) -> Row {
     let what = format!("{} by Bolt, 720 executors", who.label);
     let fast = Says("as fast as the published switch", Band::from(AS_FAST));

@@ -27,13 +27,12 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 const UTILISATIONS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
-/// From this factor on a spread is far wider.
 const FAR: f64 = 2.0;
 const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_KERNEL, ASIC_SAFE, BOLT, SPARROW];
 const EVERYWHERE: [Contender; 4] = [MIDFLIGHT, MIDFLIGHT_KERNEL, BOLT, SPARROW];
-/// A polled pipeline is run at both ends only: none of its idle polls is left out.
+/// A pipeline's idle polls cannot be elided, so only the ends are run.
 const ENDS: [f64; 2] = [0.5, 0.95];
-/// The original with one scheduler, too: the thesis says what its rewrite gains (§5.1.2), at no named load.
+/// The thesis says what its rewrite gains over the original (§5.1.2), without naming the load.
 const JAVA: Contender =
     Contender { key: "sparrow-java", scheme: || Scheme::SparrowJava(Sampling::default()), ..SPARROW_JAVA };
 
@@ -103,7 +102,7 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes: vec![], ..Findings::default() }
 }
 
-/// The same of jobs, of which the figure speaks: when the last task of a job starts. Seen: a constant was fitted to the delays of the same jobs' tasks.
+/// The same for jobs, the figure's subject: the start of a job's last task. Class seen: a constant was fitted to their tasks' delays.
 fn of_jobs(results: &Results) -> Vec<Row> {
     let factor = |place: f64, quantity: &dyn Fn(&CellResult) -> f64| {
         results.factor(&SPARROW.at(place), &BOLT.at(place), quantity)

@@ -1,4 +1,4 @@
-//! Bolt, figure 13a: the delays of a real workload, tasks that compute.
+//! Bolt, figure 13a: delays of a real workload with tasks that compute.
 
 use super::contenders::{
     ASIC_SAFE, BOLT, BOLT_SERVER, Beside, Contender, MIDFLIGHT, MIDFLIGHT_KERNEL, MIDFLIGHT_SERVER, RunTime, SPARROW,
@@ -30,13 +30,11 @@ pub(super) const FIGURE: Figure = Figure {
 
 pub(super) const PLACE: &str = "176";
 const CONTENDERS: [Contender; 6] = [MIDFLIGHT, MIDFLIGHT_KERNEL, MIDFLIGHT_SERVER, BOLT, BOLT_SERVER, SPARROW];
-/// A short run, in which a polled pipeline can be simulated: none of its idle polls is left out, which are five million events a second.
+/// Short enough for a pipeline, whose idle polls, five million events a second, cannot be elided.
 const SHORT: &str = "176-short";
-/// Those that are run there.
 const SHORTLY: [Contender; 3] = [ASIC_SAFE, BOLT, SPARROW];
-/// The 95th percentile of Bolt's delay, by which the load is chosen.
+/// 95th percentile of Bolt's delay, which determined the load.
 const TAIL: f64 = 5e6;
-/// Up to this factor a median is close to another one.
 const CLOSE: f64 = 3.0;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -71,12 +69,11 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes, ..Findings::default() }
 }
 
-/// Ours beside Bolt, at one place.
 fn beside(place: &str) -> Beside<'_> {
     Beside { published: &BOLT, paper_ns: 0.04e6, slower: &SPARROW, place, name_end: "", words_end: "" }
 }
 
-/// The rows at one place: with the generated workload, or a real trace.
+/// With the generated workload or a real trace.
 fn rows(results: &Results, place: &str) -> Vec<Row> {
     let median = |contender: &Contender| results.estimate(&contender.at(place), delay(0.5));
     let by = |over: &Contender, under: &Contender, quantile| {
@@ -85,7 +82,7 @@ fn rows(results: &Results, place: &str) -> Vec<Row> {
     let above =
         |over: &Contender, under: &Contender, quantile| Holds::within(by(over, under, quantile), Band::from(1.0));
     let order = above(&SPARROW, &BOLT, 0.5);
-    // The tail is nearer to one than the median.
+    // The tail's factor is closer to one than the median's.
     let tail = |result: &CellResult| delay(0.5)(result) / delay(0.95)(result);
     let kernel = beside(place).rows(results, (MIDFLIGHT_KERNEL, Measured));
     let rows = vec![

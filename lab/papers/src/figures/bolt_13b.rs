@@ -42,7 +42,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     CONTENDERS.map(|contender| contender.case(PLACE, sleeping(), load(), time)).to_vec()
 }
 
-/// A minute: a trace is over after seconds, and is then sampled anew.
+/// A trace ends after seconds and is then sampled again.
 fn columns(effort: Effort, trace: &TraceFile) -> Vec<Case> {
     let time = effort.pick(
         RunTime { warmup_ms: 5_000, duration_ms: 65_000, drain_ms: 60_000 },
@@ -72,7 +72,7 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes, ..Findings::default() }
 }
 
-/// The rows at one place: with the generated workload, or a real trace.
+/// With the generated workload or a real trace.
 fn rows(results: &Results, place: &str) -> Vec<Row> {
     let median = |contender: &Contender| results.estimate(&contender.at(place), delay(0.5));
     let above = |over: &Contender, under: &Contender| results.is_above(&over.at(place), &under.at(place), delay(0.5));

@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 const CONTENDERS: [Contender; 3] = [MIDFLIGHT, BOLT, SPARROW];
-/// Retrieval takes the round trip and no more, if its 90th percentile is within this factor of its median.
+/// 90th percentile relative to the median; beyond it, retrieval takes more than a round trip.
 const ROUND_TRIP: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {

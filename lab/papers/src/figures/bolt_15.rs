@@ -25,11 +25,10 @@ pub(super) const FIGURE: Figure = Figure {
     reduce: Reduce::Tasks(reduce),
 };
 
-/// See the set-up.
 const LOAD: f64 = 0.62;
 const LEVELS: &str = "levels";
 const FIFO: &str = "fifo";
-/// The thesis's medians, level by level, and without levels.
+/// From the thesis.
 const PAPER: [f64; 4] = [1.4e6, 2.9e6, 13.3e6, 53.5e6];
 const PAPER_FIFO: f64 = 39.5e6;
 const NAMES: [(&str, &str); 4] = [
@@ -48,7 +47,6 @@ fn cases(effort: Effort) -> Vec<Case> {
     [of(LEVELS, true), of(FIFO, false)].concat()
 }
 
-/// The median of a level, or of all tasks.
 fn median(level: Option<u8>) -> Box<dyn Fn(&CellResult) -> f64> {
     match level {
         Some(level) => Box::new(level_step(level, Step::Queueing, 0.5)),
@@ -56,14 +54,14 @@ fn median(level: Option<u8>) -> Box<dyn Fn(&CellResult) -> f64> {
     }
 }
 
-/// The least factor from one level to the next, of a quantity of their queueing.
+/// Smallest factor between successive levels.
 fn least_step(quantity: impl Fn(u8, &CellResult) -> f64) -> impl Fn(&CellResult) -> f64 {
     move |result| {
         (1..4).map(|level| quantity(level + 1, result) / quantity(level, result)).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Of a task of a level. (A median would be 0 where executors that wait take most tasks at once.)
+/// The median would be 0 if waiting executors take most tasks at once.
 fn mean_queueing(level: u8, result: &CellResult) -> f64 {
     let queueing = result.levels.get(&level).and_then(|level| level.steps.get(&Step::Queueing));
     queueing.map_or(f64::NAN, |queueing| queueing.mean_ms)
@@ -88,14 +86,14 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot(results)], notes, ..Findings::default() }
 }
 
-/// The rows with the generated workload, or in the column of a real trace.
+/// With the generated workload or a real trace.
 fn rows(results: &Results, place: impl Fn(&str) -> String) -> Vec<Row> {
     let [bolt, without] = [LEVELS, FIFO].map(|of| BOLT.at(place(of)));
     let level = |level| results.estimate(&bolt, median(Some(level)));
     let fifo = results.estimate(&without, median(None));
     let medians = results.estimate(&bolt, least_step(|level, result| median(Some(level))(result)));
     let pairs = results.of(&bolt).iter().zip(results.of(&without));
-    // FIFO's median lies between those of the levels 3 and 4.
+    // FIFO's median lies between those of levels 3 and 4.
     let between = pairs.map(|(levels, fifo)| {
         let [third, fourth] = [3, 4].map(|level| median(Some(level))(levels));
         (median(None)(fifo) / third).min(fourth / median(None)(fifo))

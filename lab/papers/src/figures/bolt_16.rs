@@ -1,4 +1,4 @@
-//! Bolt, figure 16: what looking at several levels costs a retrieval.
+//! Bolt, figure 16: the cost of searching several levels in a retrieval.
 
 use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, RunTime, computing, trace, trace_time};
 use super::results::{Case, Results, level_step};
@@ -29,7 +29,7 @@ const PLACE: &str = "levels";
 /// As in figure 15.
 const LOAD: f64 = 0.62;
 const CONTENDERS: [Contender; 2] = [BOLT, MIDFLIGHT];
-/// The same for a shorter time.
+/// The same, for a shorter time.
 const SHORT: &str = "levels-short";
 const PIPELINES: [Contender; 2] = [ASIC_PUBLISHED, ASIC_SAFE];
 
@@ -46,7 +46,6 @@ fn get_task(level: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     level_step(level, Step::GetTask, quantile)
 }
 
-/// How much longer one level's takes than another's.
 fn longer(level: u8, than: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| get_task(level, quantile)(result) - get_task(than, quantile)(result)
 }
@@ -55,7 +54,7 @@ fn reduce(results: &Results) -> Findings {
     let bolt = |quantity: &dyn Fn(&CellResult) -> f64| results.estimate(&BOLT.at(PLACE), quantity);
     let median = bolt(&longer(4, 1, 0.5));
     let step = bolt(&|result| longer(4, 1, 0.9)(result) / 3.0);
-    // In 18 s there may be no job of level 1.
+    // Level 1 may have no job within 18 s.
     let pipeline = |contender: &Contender| results.estimate_where_it_occurs(&contender.at(SHORT), longer(4, 1, 0.5));
     let (published, safe) = (pipeline(&ASIC_PUBLISHED), pipeline(&ASIC_SAFE));
     let grows = |estimate: Option<Estimate>| Holds::within(estimate, Band::from(0.0));

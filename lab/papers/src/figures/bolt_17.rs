@@ -27,17 +27,17 @@ pub(super) const FIGURE: Figure = Figure {
 const PLACE: &str = "sw2";
 const CONTENDERS: [Contender; 2] = [BOLT, MIDFLIGHT];
 const GROUP_NAMES: [&str; 3] = ["G1 (A)", "G2 (A, B)", "G3 (A, B, C)"];
-/// Executors of a node, and tasks that each ends in a second.
+/// Executors of a node, and tasks a second that each can complete.
 const EXECUTORS: u32 = 18;
 const TASKS_PER_S: f64 = 50.0;
-/// A node is busy above this share of what it can do, and idle below the other.
+/// Shares of a node's capacity.
 const BUSY: f64 = 0.2;
 const IDLE: f64 = 0.02;
-/// The phases in the order of what they ask, with the groups that may run it: as in the thesis's figure.
+/// Groups that may run each phase's tasks, as in the thesis's figure.
 const MAY: [[bool; 3]; 3] = [[true, true, true], [false, true, true], [false, false, true]];
-/// The last task ends at so many lengths of a phase.
+/// In phases.
 const LAST_END: f64 = 110.0 / 30.0;
-/// More of them than there are phases: tasks have waited for G3.
+/// More than the three phases: tasks waited for G3.
 const OVERLOADED: f64 = 3.1;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -47,23 +47,22 @@ fn cases(effort: Effort) -> Vec<Case> {
     CONTENDERS.map(|contender| contender.case(PLACE, cluster(), Load::Sw2, time)).to_vec()
 }
 
-/// The length of a phase in milliseconds: from the tasks submitted, 4,500 in a second.
+/// From the 4,500 tasks submitted per second.
 fn phase_ms(result: &CellResult) -> f64 {
     result.submitted as f64 / 4_500.0 / 3.0 * 1e3
 }
 
-/// Mean throughput of a node of a group in the middle half of a phase, as a share of what it can do.
+/// Of a node, in the middle half of a phase, as a share of its capacity.
 fn share_busy(result: &CellResult, group: usize, phase: usize) -> f64 {
     let Some(series) = result.groups.get(group) else { return f64::NAN };
     let phase_ms = phase_ms(result);
     let bucket = |share: f64| ((phase as f64 + share) * phase_ms / series.bucket_ms.max(1) as f64) as usize;
     let (from, to) = (bucket(0.25), bucket(0.75).max(bucket(0.25) + 1));
-    // Nothing is shown of the time after a group's last task.
+    // The series ends with the group's last task.
     let ended: f64 = (from..to).map(|index| series.ended_per_node_s.get(index).copied().unwrap_or(0.0)).sum();
     ended / (to - from) as f64 / (f64::from(EXECUTORS) * TASKS_PER_S)
 }
 
-/// Whether exactly those groups are busy that may be.
 fn as_drawn(result: &CellResult, phase: usize) -> bool {
     (0..3).all(|group| {
         let share = share_busy(result, group, phase);

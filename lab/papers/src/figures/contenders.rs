@@ -1,4 +1,4 @@
-//! Who takes part in a figure, and what the papers' clusters were: shared by the figures.
+//! The contenders and the papers' clusters, shared by the figures.
 
 use super::Effort;
 use super::results::{Case, Results, delay};
@@ -7,12 +7,11 @@ use crate::cell::{Cell, Cluster, Linux, Load, Pipelined, Polling, Program, Sampl
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
 use crate::findings::{Band, Class, Holds, Paper, RATIO_WITHIN, Row, Unit};
 
-/// One of those that are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Contender {
-    /// The beginning of its cases' names.
+    /// Prefix of its cases' names.
     pub key: &'static str,
-    /// In legends.
+    /// Name in legends.
     pub label: &'static str,
     pub hue: Hue,
     pub scheme: fn() -> Scheme,
@@ -22,21 +21,21 @@ const fn contender(key: &'static str, label: &'static str, hue: Hue, scheme: fn(
     Contender { key, label, hue, scheme }
 }
 
-/// The production code, in the switch: no Tofino can run it, so that this is hypothetical.
+/// The production code in the switch. Hypothetical, as no Tofino can run it.
 pub(super) const MIDFLIGHT: Contender =
     contender("midflight", "Midflight at Tofino times (hypothetical)", Hue::Ours, || Scheme::Midflight);
-/// The production code in the kernel of a Linux machine, on Linux hosts.
+/// The production code in the kernel of a Linux machine, with Linux hosts.
 pub(super) const MIDFLIGHT_KERNEL: Contender =
     contender("midflight-kernel", "Midflight in the kernel (measured costs)", Hue::OursKernel, || {
         Scheme::MidflightKernel(Linux::default())
     });
-/// The production code, as a server with the costs of Bolt-Server's.
+/// The production code as a server, with Bolt-Server's costs.
 pub(super) const MIDFLIGHT_SERVER: Contender =
     contender("midflight-server", "Midflight as a server (hypothetical)", Hue::OursServer, || Scheme::MidflightServer);
-/// The production endpoints at a pipeline with our program.
+/// The production endpoints with our program on a pipeline.
 pub(super) const ASIC_SAFE: Contender =
     contender("asic-safe", "Midflight, asic-safe (hypothetical)", Hue::AsicSafe, || pipelined(Program::Safe));
-/// And with the papers'.
+/// The same, with the papers' program.
 pub(super) const ASIC_PUBLISHED: Contender =
     contender("asic-published", "Midflight, asic-published (hypothetical)", Hue::AsicPublished, || {
         pipelined(Program::Published)
@@ -44,7 +43,7 @@ pub(super) const ASIC_PUBLISHED: Contender =
 /// The published protocol, which Falcon and Bolt share.
 pub(super) const BOLT: Contender =
     contender("bolt", "Bolt as published", Hue::Published, || Scheme::Bolt(Polling::default()));
-/// Falcon's clients and executors are Sparrow's, changed (Falcon §3.4): Java programs.
+/// Falcon's clients and executors are modified Sparrow (Falcon §3.4): Java programs.
 pub(super) const FALCON: Contender = Contender {
     label: "Falcon as published",
     scheme: || Scheme::Bolt(Polling { program_us: SPARROW_JAVA_COSTS.worker / 1_000, ..Polling::default() }),
@@ -52,7 +51,7 @@ pub(super) const FALCON: Contender = Contender {
 };
 pub(super) const BOLT_SERVER: Contender =
     contender("bolt-server", "Bolt-Server", Hue::PublishedServer, || Scheme::BoltServer(Polling::default()));
-/// Falcon's evaluation runs two schedulers, on the clients' nodes.
+/// Falcon runs two schedulers, on the clients' nodes.
 pub(super) const SPARROW_JAVA: Contender = contender("sparrow", "Sparrow (Java)", Hue::Sparrow, || {
     Scheme::SparrowJava(Sampling { schedulers: 2, on_clients: true, ..Sampling::default() })
 });
@@ -62,18 +61,16 @@ pub(super) const SPARROW_TWO: Contender = contender("sparrow-2", "Sparrow, two s
     Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() })
 });
 
-/// Its slots poll 50 microseconds after a no-op (Bolt §5.4).
+/// Slots poll 50 microseconds after a no-op (Bolt §5.4).
 fn pipelined(program: Program) -> Scheme {
     Scheme::MidflightAsic(Pipelined { program, interval_us: 50 })
 }
 
 impl Contender {
-    /// The name of its case in one place of the figure.
     pub(super) fn at(&self, place: impl std::fmt::Display) -> String {
         format!("{}@{place}", self.key)
     }
 
-    /// Its case there.
     pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: RunTime) -> Case {
         let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
@@ -84,19 +81,17 @@ impl Contender {
     }
 }
 
-/// Our switches that stand beside the published one, with the classes of their rows.
 pub(super) const OURS: [(Contender, Class); 2] =
     [(MIDFLIGHT_KERNEL, Class::Measured), (ASIC_SAFE, Class::Hypothetical)];
-/// From this share of another one's speed on, a scheme is as fast.
 pub(super) const AS_FAST: f64 = 1.0 / RATIO_WITHIN;
 
-/// Rows of one of ours beside the published switch, by their medians at one place: its own, held against the paper's value of that switch, and
-/// that switch's here by its own. The end of names and the words for people say which place it is.
+/// Compares one of our switches with the published one by medians at one place: ours with the paper's value, and the published switch here
+/// with ours.
 pub(super) struct Beside<'a> {
     pub published: &'a Contender,
-    /// The paper's median of it, in nanoseconds.
+    /// The paper's median for the published switch, in nanoseconds.
     pub paper_ns: f64,
-    /// Who must be slower, for the order to be right.
+    /// Must be slower for the order to be right.
     pub slower: &'a Contender,
     pub place: &'a str,
     pub name_end: &'a str,
@@ -130,7 +125,6 @@ impl Beside<'_> {
     }
 }
 
-/// How long a cell runs.
 #[derive(Clone, Copy)]
 pub(super) struct RunTime {
     pub warmup_ms: u64,
@@ -138,7 +132,7 @@ pub(super) struct RunTime {
     pub drain_ms: u64,
 }
 
-/// SW1: a second until queues have settled, then so many tasks that the 95th percentile stands still.
+/// One second to settle, then enough tasks for a stable 95th percentile.
 pub(super) fn sw1_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
@@ -146,7 +140,7 @@ pub(super) fn sw1_time(effort: Effort) -> RunTime {
     )
 }
 
-/// Both papers' cluster for SW1: 60 executors on 10 nodes.
+/// Both papers' cluster for SW1.
 pub(super) fn sixty() -> Cluster {
     Cluster::uniform(10, 6)
 }
@@ -155,21 +149,21 @@ pub(super) fn sw1(utilisation: f64, work: Work) -> Load {
     Load::Sw1 { clients: 2, utilisation, work }
 }
 
-/// Bolt's cluster for tasks that compute: 11 nodes with 16 executors.
+/// Bolt's cluster for tasks that compute.
 pub(super) fn computing() -> Cluster {
     Cluster::uniform(11, 16)
 }
 
-/// And for tasks that sleep: 11 nodes with 200.
+/// Bolt's cluster for tasks that sleep.
 pub(super) fn sleeping() -> Cluster {
     Cluster::uniform(11, 200)
 }
 
-/// The trace's share of the cluster's time in figures 13a, 13b and 14. The thesis gives none; at this one bursts begin to wait for
-/// executors between the 90th and the 95th percentile, as in the thesis's 13a.
+/// For figures 13a, 13b and 14. The thesis gives none. At this load bursts begin to wait for executors between the 90th and 95th
+/// percentile, as in its 13a.
 pub(super) const TRACE_LOAD: f64 = 0.195;
 
-/// The thesis's trace takes three minutes (Bolt §5.1.3), here after a warm-up.
+/// Three minutes, as in the thesis (Bolt §5.1.3), after a warm-up.
 pub(super) fn trace_time(effort: Effort) -> RunTime {
     effort.pick(
         RunTime { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
@@ -177,12 +171,11 @@ pub(super) fn trace_time(effort: Effort) -> RunTime {
     )
 }
 
-/// The trace: the generator's, as no file of the papers is public; its median is the papers'.
+/// Generated, as the papers published no file; with their median.
 pub(super) fn trace(load: f64, work: Work, priorities: bool) -> Load {
     Load::Trace { file: None, sample: SAMPLE_TASKS, median_ms: 5.0, load, priorities, clients: 2, work }
 }
 
-/// SW1 at these utilisations.
 pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Work, effort: Effort) -> Vec<Case> {
     let at = |&utilisation: &f64| {
         let case = move |who: &Contender| who.case(utilisation, sixty(), sw1(utilisation, work), sw1_time(effort));
@@ -191,7 +184,7 @@ pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Wo
     utilisations.iter().flat_map(at).collect()
 }
 
-/// The median over utilisations, with whiskers from the 5th to the 95th percentile.
+/// With whiskers from the 5th to the 95th percentile.
 pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: &[f64], marks: Vec<Mark>) -> Plot {
     let curve = |contender: &Contender| {
         let points = places.iter().map(|&place| {
@@ -210,7 +203,6 @@ pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: 
     }
 }
 
-/// The cumulative distributions of the delay.
 pub(super) fn delays_plot(results: &Results, contenders: &[Contender], place: &str, marks: Vec<Mark>) -> Plot {
     let curve = |who: &Contender| results.distribution(&who.at(place), who.label, who.hue, |one| Some(&one.delay));
     Plot {

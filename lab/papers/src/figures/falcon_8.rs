@@ -31,13 +31,12 @@ const UTILISATIONS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_KERNEL, ASIC_SAFE, FALCON, SPARROW_JAVA];
 const SPARK: Contender = Contender { key: "spark", label: "Spark", hue: Hue::Other, scheme: || Scheme::Spark };
 const EVERYWHERE: [Contender; 4] = [MIDFLIGHT, MIDFLIGHT_KERNEL, FALCON, SPARROW_JAVA];
-/// A polled pipeline is run at both ends only: none of its idle polls is left out.
+/// A pipeline's idle polls cannot be elided, so only the ends are run.
 const ENDS: [f64; 2] = [0.5, 0.95];
-/// A median at 95 % within this factor of that at 50 % is flat.
+/// Median at 95 % relative to 50 %.
 const FLAT: f64 = 1.25;
-/// SW1's tasks.
 const TASK_NS: f64 = 10e6;
-/// Delay of the longer run by that of one a quarter as long, from which on it grows without a bound.
+/// Delay relative to that of a run a quarter as long.
 const UNBOUNDED: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -99,7 +98,7 @@ fn reduce(results: &Results) -> Findings {
             Says("unbounded above 50 %", Band::from(UNBOUNDED)),
         )
         .found_alone(results.factor("spark@0.6", "spark@0.6-short", delay(0.5))),
-        // Arithmetic on two rows above, of which one was seen and one is set.
+        // Derived from two rows above, one seen and one set.
         Row::new(Seen, Share, "falcon-faster", "Sparrow's median time of a task by Falcon's, less one, 95 %", Is(0.25))
             .found(results.factor("sparrow@0.95", "bolt@0.95", time_of_a_task).map(less_one), falcon_first),
         Row::new(
@@ -140,7 +139,7 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots: vec![plot], notes: vec![], ..Findings::default() }
 }
 
-/// The same of jobs, of which the figure speaks: when the last task of a job starts. Seen: constants were fitted to the delays of the same jobs' tasks.
+/// The same for jobs, the figure's subject: the start of a job's last task. Class seen: constants were fitted to their tasks' delays.
 fn of_jobs(results: &Results) -> Vec<Row> {
     let time = |case: &str, quantile| results.estimate(case, job_delay(quantile));
     let factor =
@@ -179,7 +178,6 @@ fn flat() -> Paper {
     Says("flat", Band::around(1.0, FLAT))
 }
 
-/// The median: delay and the 10 ms of its work.
 fn time_of_a_task(result: &CellResult) -> f64 {
     delay(0.5)(result) + TASK_NS
 }

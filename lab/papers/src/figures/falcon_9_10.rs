@@ -29,7 +29,7 @@ pub(super) const FIGURE: Figure = Figure {
 
 const PLACE: &str = "0.8";
 const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_KERNEL, ASIC_SAFE, FALCON, SPARROW_JAVA];
-/// A step is as long as this share of its tasks have it done.
+/// Quantile that defines a step's length.
 const MOST: f64 = 0.99;
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -37,13 +37,12 @@ fn cases(effort: Effort) -> Vec<Case> {
     cases.to_vec()
 }
 
-/// The longest step.
 fn longest(result: &CellResult) -> f64 {
     let steps = Step::ALL.into_iter().map(|which| step(which, MOST)(result));
     steps.filter(|ns| ns.is_finite()).fold(f64::NAN, f64::max)
 }
 
-/// Retrieval and queueing: what is common to both protocols.
+/// What both protocols have.
 fn common(result: &CellResult) -> f64 {
     step(Step::Queueing, 0.5)(result) + step(Step::GetTask, 0.5)(result)
 }
@@ -80,7 +79,6 @@ fn reduce(results: &Results) -> Findings {
     Findings { rows, plots, notes: vec![], ..Findings::default() }
 }
 
-/// The distribution of each step of a contender.
 pub(super) fn steps_plot(results: &Results, contender: &Contender, place: &str) -> Plot {
     const NAMES: [(Step, &str, Hue); 4] = [
         (Step::Submit, "submission", Hue::Nth(4)),

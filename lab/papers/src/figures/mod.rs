@@ -1,8 +1,6 @@
-//! The figures of the papers, run again: one file a figure. A figure is data (the cells to run) and a pure function from their
-//! results to rows, each with the paper's value and ours, a verdict, and what is drawn.
+//! The papers' figures, one file each. A figure is the cells to run and a pure function from their results to plots and rows.
 //!
-//! Nothing here runs a cell: `midflight-lab sim figure` does, each as a process, and gives the outcomes to
-//! [`Figure::findings`].
+//! Nothing here runs a cell: `midflight-lab sim figure` runs each as a process and passes the outcomes to [`Figure::findings`].
 
 mod asic_passes;
 mod bolt_11;
@@ -31,42 +29,42 @@ use crate::netrs::CellResult;
 /// A figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// On the command line.
+    /// Name on the command line.
     pub name: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// Which paper, section and figure.
+    /// Paper, section and figure.
     pub source: &'static str,
-    /// What is run: a paragraph.
+    /// A paragraph about what is run.
     pub set_up: &'static str,
-    /// What comes out differently from the paper, and why: a paragraph.
+    /// A paragraph about differences from the paper, and why.
     pub differs: &'static str,
-    /// What to run.
+    /// The cells to run.
     pub cases: fn(Effort) -> Vec<Case>,
-    /// The same with a real trace in the place of the generated one: a column beside it. None for a figure without a trace.
+    /// Additional columns with a real trace instead of the generated one; empty for a figure without a trace.
     pub columns: fn(Effort, &TraceFile) -> Vec<Case>,
-    /// What it shows; columns of which there are no results are left out.
+    /// Reduces results to findings; omits columns without results.
     pub reduce: Reduce,
 }
 
-/// What the results of a figure's cells say.
+/// How to reduce a figure's results.
 #[derive(Clone, Copy, Debug)]
 pub enum Reduce {
-    /// Of cells of the tasks program.
+    /// For cells of the tasks program.
     Tasks(fn(&Results) -> Findings),
-    /// Of the replicas program.
+    /// For cells of the replicas program.
     Replicas(fn(&Results<CellResult>) -> Findings),
 }
 
 impl Figure {
-    /// What to run, with columns for these traces.
+    /// Cells to run, with columns for these traces.
     #[must_use]
     pub fn cases(&self, effort: Effort, traces: &[TraceFile]) -> Vec<Case> {
         let columns = traces.iter().flat_map(|trace| (self.columns)(effort, trace));
         (self.cases)(effort).into_iter().chain(columns).collect()
     }
 
-    /// What these outcomes of its cases say, each with its case's name, in the order of seeds.
+    /// Findings from the outcomes of its cases, each with its case's name, in the order of seeds.
     #[must_use]
     pub fn findings<'a>(&self, outcomes: impl IntoIterator<Item = (&'a str, Outcome)>) -> Findings {
         let (mut tasks, mut replicas) = (Results::default(), Results::default());
@@ -94,12 +92,12 @@ impl Figure {
 pub enum Effort {
     /// As long as the verdicts need.
     Full,
-    /// Long enough to see that everything works, and roughly what comes out.
+    /// Long enough to test everything and give approximate results.
     Quick,
 }
 
 impl Effort {
-    /// One of two values.
+    /// Selects one of two values.
     pub fn pick<T>(self, full: T, quick: T) -> T {
         match self {
             Self::Full => full,
@@ -131,10 +129,10 @@ pub const ALL: [Figure; 19] = [
     netrs::selectors::FIGURE,
 ];
 
-/// A hash of all constants and rules, which are frozen: by another one, a report's verdicts are not these.
+/// A hash of all constants and rules, which are frozen. Verdicts under another hash are not comparable.
 pub const RULES_VERSION: &str = env!("MIDFLIGHT_RULES_VERSION");
 
-/// The figure of this name.
+/// Finds a figure by name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Figure> {
     ALL.iter().find(|figure| figure.name == name)

@@ -1,4 +1,4 @@
-//! The cells of a figure, and what came out of them, seed by seed.
+//! A figure's cells and their results, seed by seed.
 
 use super::traces::TRACES;
 use crate::cell::{Cell, CellResult, Load, Percentiles, QUANTILES, Step};
@@ -13,14 +13,14 @@ pub(super) const NS_PER_MS: f64 = 1e6;
 /// A cell of a figure, to be run with each seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// What the reduction calls it; one figure has no two of a name.
+    /// The case's name, unique within a figure.
     pub name: String,
-    /// With any seed.
+    /// The cell; its seed is replaced.
     pub cell: Experiment,
 }
 
 impl Case {
-    /// The real trace in whose column it stands; none for the generated workload.
+    /// The real trace of its column; `None` for the generated workload.
     #[must_use]
     pub fn column(&self) -> Option<&'static str> {
         let Experiment::Tasks(Cell { load: Load::Sample { file, .. }, .. }) = &self.cell else { return None };
@@ -28,7 +28,7 @@ impl Case {
     }
 }
 
-/// What came out, by the name of the case; one result a seed, in the order of the seeds.
+/// Results by case name, one per seed in the order of seeds.
 #[derive(Clone, Debug)]
 pub struct Results<R = CellResult>(BTreeMap<String, Vec<R>>);
 
@@ -39,12 +39,12 @@ impl<R> Default for Results<R> {
 }
 
 impl<R> Results<R> {
-    /// The next seed's result of this case.
+    /// Adds the next seed's result of a case.
     pub fn push(&mut self, case: &str, result: R) {
         self.0.entry(case.to_owned()).or_default().push(result);
     }
 
-    /// One result a seed; none where the case has not been run.
+    /// A case's results, one per seed; empty if it has not run.
     #[must_use]
     pub fn of(&self, case: &str) -> &[R] {
         self.0.get(case).map_or(&[], Vec::as_slice)
@@ -57,14 +57,14 @@ impl<R> Results<R> {
         Estimate::of(&values)
     }
 
-    /// The same over the seeds that have the quantity: in a short run a rare kind of task may not occur.
+    /// The same, over the seeds that have the quantity: a rare kind of task may be missing in a short run.
     #[must_use]
     pub fn estimate_where_it_occurs(&self, case: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
         let values: Vec<f64> = self.of(case).iter().map(quantity).filter(|value| !value.is_nan()).collect();
         Estimate::of(&values)
     }
 
-    /// A quantity of one case by that of another, seed by seed: they have had the same arrivals.
+    /// Ratio of a quantity between two cases, seed by seed: they had the same arrivals.
     #[must_use]
     pub fn factor(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
         let pairs = self.of(over).iter().zip(self.of(under));
@@ -72,13 +72,13 @@ impl<R> Results<R> {
         Estimate::of(&values)
     }
 
-    /// Whether a quantity of one case is above that of another, seed by seed.
+    /// Whether a quantity of one case is above another's, seed by seed.
     #[must_use]
     pub fn is_above(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Holds {
         Holds::within(self.factor(over, under, quantity), Band::from(1.0))
     }
 
-    /// The mean over the seeds; not a number without results, so that no comparison with it holds.
+    /// Mean over the seeds; NaN without results, so that every comparison fails.
     #[must_use]
     pub fn mean(&self, case: &str, quantity: impl Fn(&R) -> f64) -> f64 {
         self.estimate(case, quantity).map_or(f64::NAN, |estimate| estimate.mean)
@@ -86,7 +86,7 @@ impl<R> Results<R> {
 }
 
 impl Results {
-    /// The cumulative distribution of all seeds together; quantiles are averaged over the seeds.
+    /// Cumulative distribution; quantiles are averaged over the seeds.
     #[must_use]
     pub fn cumulative(&self, case: &str, part: impl Fn(&CellResult) -> Option<&Percentiles>) -> Vec<Point> {
         let points = QUANTILES.iter().map(|&quantile| {
@@ -96,7 +96,6 @@ impl Results {
         points.filter(|point| point.x.is_finite()).collect()
     }
 
-    /// The same as a curve.
     pub(super) fn distribution(
         &self,
         case: &str,
@@ -108,27 +107,26 @@ impl Results {
     }
 }
 
-/// The delay that a share of the tasks does not exceed, in nanoseconds.
+/// In nanoseconds.
 pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.delay.at(quantile) * NS_PER_MS
 }
 
-/// The time after which a share of the jobs have all their tasks started, in nanoseconds.
+/// Until a job's last task starts, in nanoseconds.
 pub(super) fn job_delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.jobs.at(quantile) * NS_PER_MS
 }
 
-/// The same of a step.
+/// In nanoseconds.
 pub(super) fn step(step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.steps.get(&step).map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
 }
 
-/// The mean of a step, 0 where the scheme has no such step.
+/// 0 if the scheme has no such step.
 pub(super) fn mean_step(result: &CellResult, step: Step) -> f64 {
     result.steps.get(&step).map_or(0.0, |percentiles| percentiles.mean_ms * NS_PER_MS)
 }
 
-/// A step of one priority level.
 pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| {
         let percentiles = result.levels.get(&level).and_then(|level| level.steps.get(&step));
@@ -140,12 +138,10 @@ pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellR
 pub(super) mod tests {
     use super::*;
 
-    /// A distribution of which every quantile is known: all tasks took this long.
     pub(crate) fn constant(ms: f64) -> Percentiles {
         Percentiles { count: 1_000, mean_ms: ms, quantiles_ms: vec![ms; QUANTILES.len()] }
     }
 
-    /// A result whose tasks all had this delay.
     pub(crate) fn delayed(ms: f64) -> CellResult {
         CellResult { delay: constant(ms), ..CellResult::default() }
     }

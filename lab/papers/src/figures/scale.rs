@@ -1,4 +1,4 @@
-//! Beyond the papers: what happens as the cluster grows to a million executors.
+//! Beyond the papers: a cluster that grows to a million executors.
 
 use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
@@ -24,15 +24,14 @@ pub(super) const FIGURE: Figure = Figure {
     reduce: Reduce::Tasks(reduce),
 };
 
-/// Executors, and the switches that share them.
+/// Executors and switches.
 const SIZES: [(u32, u32); 4] = [(1_000, 1), (10_000, 1), (100_000, 7), (1_000_000, 64)];
 const QUICK: [(u32, u32); 3] = [(1_000, 1), (8_000, 1), (64_000, 5)];
 const EXECUTORS_PER_NODE: u32 = 64;
-/// Delay of the largest cluster by that of the smallest, for it to be called flat.
+/// Largest cluster relative to smallest.
 const FLAT: f64 = 1.5;
-/// What the papers' switch passes, in packets a second (Bolt §5.2).
+/// Packets a second of the papers' switch (Bolt §5.2).
 const SWITCH_LIMIT: f64 = 4.7e9;
-/// The counter of packets at the switches' programs.
 const PACKETS: &str = "switch.packets";
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -48,7 +47,6 @@ fn cases(effort: Effort) -> Vec<Case> {
     sizes.iter().map(case).collect()
 }
 
-/// The sizes that were run.
 fn sizes(results: &Results) -> Vec<(u32, u32)> {
     let run = |&(executors, _): &(u32, u32)| !results.of(&MIDFLIGHT.at(executors)).is_empty();
     let full: Vec<_> = SIZES.into_iter().filter(run).collect();

@@ -1,6 +1,5 @@
-//! Columns with real traces beside the generated workload: the same figure, sampled from a published trace as the Bolt thesis samples Google's
-//! (§5.1.3). Nothing is fitted to them: load, cluster, schemes and constants are those of the generated workload. The files are no part of this project; where
-//! they are absent, the columns are.
+//! Columns with real traces: the figure, sampled from a published trace as the Bolt thesis samples Google's (§5.1.3). Nothing is fitted to
+//! them. The files are not part of this project; without a file, its column is missing.
 
 use super::results::{Case, Results};
 use crate::cell::{CellResult, Load, Replace, Work};
@@ -10,13 +9,13 @@ use std::path::Path;
 /// A published trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Of its column: in the names of rows and cases.
+    /// Its column, used in the names of rows and cases.
     pub name: &'static str,
-    /// In the folder of the traces.
+    /// Its file in the folder of traces.
     pub file: &'static str,
 }
 
-/// All that have columns.
+/// All traces that have columns.
 pub const TRACES: [TraceFile; 3] = [
     TraceFile { name: "google-sub", file: "google-sub.tr" },
     TraceFile { name: "google-like", file: "google-like-80.tr" },
@@ -24,29 +23,28 @@ pub const TRACES: [TraceFile; 3] = [
 ];
 
 impl TraceFile {
-    /// Whether the folder has it.
+    /// Whether the folder contains it.
     #[must_use]
     pub fn is_in(&self, folder: &Path) -> bool {
         folder.join(self.file).is_file()
     }
 
-    /// Its column of a place in a figure.
     pub(super) fn place(&self, place: &str) -> String {
         format!("{place}-{}", self.name)
     }
 
-    /// It is sampled for this load; its median is the thesis's.
+    /// With the thesis's median.
     pub(super) fn load(&self, load: f64, work: Work, priorities: bool) -> Load {
         let (file, replace) = (self.file.into(), Replace::Nothing);
         Load::Sample { file, median_ms: 5.0, load, priorities, clients: 2, work, replace }
     }
 
-    /// Of the rows of figure 13a. That the Google traces give another factor there than the thesis's was known before they were sampled.
+    /// That the Google traces yield another factor than the thesis was known before they were sampled.
     pub(super) fn class_of_13a(&self) -> Class {
         if self.name.starts_with("google") { Class::Seen } else { Class::Predicted }
     }
 
-    /// Rows for the generated workload as rows of this column. Those of our own programs stay so.
+    /// Rows of our own programs keep their class.
     pub(super) fn column(&self, class: Class, rows: Vec<Row>) -> impl Iterator<Item = Row> {
         let name = self.name;
         rows.into_iter().map(move |row| {
@@ -55,7 +53,6 @@ impl TraceFile {
         })
     }
 
-    /// What the sample is like, by the results of a case.
     pub(super) fn note(&self, results: &Results, case: &str) -> String {
         let counted = |name: &str| results.mean(case, |result: &CellResult| counter(result, name));
         let squeezed = counted("squeezed_ppm") / 1e6;
@@ -77,12 +74,12 @@ impl TraceFile {
     }
 }
 
-/// Those of which this figure has results, by the case that each of them has.
+/// The traces with results.
 pub(super) fn shown(results: &Results, case: impl Fn(&TraceFile) -> String) -> Vec<TraceFile> {
     TRACES.into_iter().filter(|trace| !results.of(&case(trace)).is_empty()).collect()
 }
 
-/// No columns: the figure has no trace.
+/// The figure has no trace.
 pub(super) fn none(_effort: super::Effort, _trace: &TraceFile) -> Vec<Case> {
     Vec::new()
 }
@@ -91,7 +88,6 @@ fn counter(result: &CellResult, name: &str) -> f64 {
     result.counters.get(&format!("trace.{name}")).map_or(f64::NAN, |&number| number as f64)
 }
 
-/// With two digits at least, however small.
 fn significant(percent: f64) -> String {
     if percent < 0.1 { format!("{percent:.3}") } else { format!("{percent:.1}") }
 }

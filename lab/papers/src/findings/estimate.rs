@@ -1,4 +1,4 @@
-//! What several seeds say together: a mean, and how far it may be off.
+//! A mean over seeds, with a confidence interval.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// The mean over the seeds.
     pub mean: f64,
-    /// Half of the width of the 95 % confidence interval (Student's t); `None` with one seed, which has none.
+    /// Half the width of the 95 % confidence interval (Student's t); `None` with one seed.
     pub half_width: Option<f64>,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: usize,
 }
 
 impl Estimate {
-    /// Of one value a seed; `None` without values, or where one of them is not a number.
+    /// Estimates from one value per seed; `None` without values or with a NaN.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let seeds = values.len();
@@ -31,7 +31,7 @@ impl Estimate {
     }
 }
 
-/// The 97.5th percentile of Student's t distribution: 95 % lie within plus and minus this.
+/// 97.5th percentile.
 fn student_t(degrees_of_freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -41,8 +41,7 @@ fn student_t(degrees_of_freedom: usize) -> f64 {
     tabled.unwrap_or_else(|| beyond_the_table(degrees_of_freedom as f64))
 }
 
-/// The first terms of its expansion around the normal distribution (Abramowitz and Stegun, 26.7.5): exact to three decimals
-/// here.
+/// First terms of its expansion around the normal distribution (Abramowitz and Stegun, 26.7.5), here exact to three decimals.
 fn beyond_the_table(degrees_of_freedom: f64) -> f64 {
     const NORMAL: f64 = 1.959_964;
     let first = (NORMAL.powi(3) + NORMAL) / 4.0;
@@ -72,7 +71,7 @@ mod tests {
     #[test]
     fn many_seeds_are_nearly_normal() {
         assert_eq!((student_t(1), student_t(30)), (12.706, 2.042));
-        // As tables of the distribution have them.
+        // From tables of the distribution.
         for (degrees_of_freedom, tabled) in [(31, 2.040), (40, 2.021), (60, 2.000), (120, 1.980), (1_000_000, 1.960)] {
             let ours = student_t(degrees_of_freedom);
             assert!((ours - tabled).abs() < 6e-4, "{degrees_of_freedom}: {ours}");

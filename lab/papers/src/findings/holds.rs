@@ -1,24 +1,24 @@
-//! Whether something holds, by the interval of what was measured: yes, no, or not known yet.
+//! Whether a statement holds, given a measurement's interval: yes, no, or unsure.
 
 use super::Estimate;
 
-/// From where to where a value may lie; both ends belong to it.
+/// A closed interval of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// The least.
+    /// Lower end.
     pub low: f64,
-    /// The most.
+    /// Upper end.
     pub high: f64,
 }
 
 impl Band {
-    /// From a value on.
+    /// At least a value.
     #[must_use]
     pub const fn from(low: f64) -> Self {
         Self { low, high: f64::INFINITY }
     }
 
-    /// Up to a value.
+    /// At most a value.
     #[must_use]
     pub const fn up_to(high: f64) -> Self {
         Self { low: f64::NEG_INFINITY, high }
@@ -37,19 +37,19 @@ impl Band {
     }
 }
 
-/// Whether something holds.
+/// Whether a statement holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
-    /// The whole interval lies outside of the band.
+    /// The whole interval is outside the band.
     No,
-    /// It straddles an end of the band, or there is none, as with one seed.
+    /// The interval straddles an end of the band, or there is no interval (one seed).
     Unsure,
-    /// The whole interval lies in the band.
+    /// The whole interval is in the band.
     Yes,
 }
 
 impl Holds {
-    /// Whether a value lies in a band. What was not measured does not.
+    /// Whether a value lies in a band. `None` does not.
     #[must_use]
     pub fn within(value: Option<Estimate>, band: Band) -> Self {
         let Some(value) = value else { return Self::No };
@@ -64,14 +64,14 @@ impl Holds {
         }
     }
 
-    /// Whether this and the other one hold.
+    /// Whether both hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.min(other)
     }
 }
 
-/// Where there is no chance in it: the same for all seeds.
+/// For statements without chance: the same for all seeds.
 impl From<bool> for Holds {
     fn from(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }

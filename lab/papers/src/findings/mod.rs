@@ -1,5 +1,5 @@
-//! What a measurement has shown, as data: a table of rows with verdicts, estimates over seeds, and plots. Who prints or draws
-//! it is elsewhere. Nothing in this module knows the simulator, so that live measurements (`midflight-lab bench live`) use the same.
+//! Findings of a measurement as data: rows with verdicts, estimates over seeds, and plots. Printing and drawing are elsewhere. This module
+//! does not depend on the simulator, so live measurements (`midflight-lab bench live`) use it too.
 
 mod estimate;
 mod holds;
@@ -12,32 +12,32 @@ pub use row::{Class, Paper, RATIO_WITHIN, Row, SHAPE_WITHIN, Unit, VALUE_WITHIN,
 
 use plot::Plot;
 
-/// What came out of a figure.
+/// Findings of a figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// The table.
+    /// Table of verdicts.
     pub rows: Vec<Row>,
-    /// The pictures.
+    /// Plots to draw.
     pub plots: Vec<Plot>,
-    /// What else is worth knowing of this run, a sentence each.
+    /// Remarks on this run, a sentence each.
     pub notes: Vec<String>,
-    /// What has a name of its own among the results, beside the rows.
+    /// Named results besides the rows.
     pub numbers: Vec<Number>,
 }
 
 /// A result without a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Number {
-    /// All of it, with its dots.
+    /// Full dotted name.
     pub name: String,
     /// The mean over the seeds.
     pub value: f64,
-    /// What it is counted in.
+    /// Unit of the value.
     pub unit: &'static str,
 }
 
 impl Findings {
-    /// What to think of the row of this name, if there is one.
+    /// Verdict of the row with this name, if any.
     #[must_use]
     pub fn verdict(&self, row: &str) -> Option<Verdict> {
         self.rows.iter().find(|it| it.name == row).map(Row::verdict)

@@ -1,19 +1,19 @@
-//! What is drawn of a figure, as data; who draws it knows nothing of schedulers.
+//! A figure's plots as data; rendering is elsewhere.
 
-/// One picture.
+/// One plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// Stable, part of the file's name.
+    /// Stable name, part of the file's name.
     pub name: &'static str,
-    /// Above the picture.
+    /// Title above the plot.
     pub title: String,
-    /// To the right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// In the order of the legend.
+    /// Curves in the order of the legend.
     pub curves: Vec<Curve>,
-    /// What the paper says, where it gives a number.
+    /// Values from the paper, if it gives numbers.
     pub marks: Vec<Mark>,
 }
 
@@ -22,16 +22,16 @@ pub struct Plot {
 pub struct Axis {
     /// What it shows.
     pub label: &'static str,
-    /// How its numbers are written.
+    /// Scale and unit.
     pub scale: Scale,
 }
 
-/// How an axis runs, and in what.
+/// Scale and unit of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Nanoseconds, by decades.
+    /// Nanoseconds, logarithmic.
     LogTime,
-    /// Numbers, by decades.
+    /// Numbers, logarithmic.
     LogNumber,
     /// Seconds, from zero.
     Seconds,
@@ -39,29 +39,29 @@ pub enum Scale {
     Time,
     /// Numbers, from zero.
     Number,
-    /// Whole numbers, each with a line, from the least to the most.
+    /// Whole numbers, each with a grid line, from minimum to maximum.
     Whole,
     /// Shares of one, from 0 to 100 %.
     Share,
 }
 
-/// One line.
+/// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Who it is of: decides the colour, the same in all figures.
+    /// Identifies its scheme; one colour in all figures.
     pub hue: Hue,
-    /// Drawn with gaps: a second of its colour.
+    /// Dashed, to use a colour twice.
     pub dashed: bool,
-    /// From left to right.
+    /// Points from left to right.
     pub points: Vec<Point>,
-    /// Whether the points themselves are seen: where few were measured, and between them is only a line.
+    /// Whether to draw the points, for few measurements joined by lines.
     pub dots: bool,
 }
 
 impl Curve {
-    /// Through points that were measured; those without a value are left out.
+    /// Creates a curve of measured points; omits points without a value.
     pub fn measured(name: impl Into<String>, hue: Hue, points: impl Iterator<Item = Point>) -> Self {
         let points = points.filter(|point| point.y.is_finite()).collect();
         Self { name: name.into(), hue, dashed: false, points, dots: true }
@@ -71,26 +71,26 @@ impl Curve {
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// On the axis to the right.
+    /// Position on the horizontal axis.
     pub x: f64,
-    /// On the axis upwards.
+    /// Position on the vertical axis.
     pub y: f64,
-    /// From where to where values lie, drawn as a whisker.
+    /// Range of values, drawn as a whisker.
     pub spread: Option<(f64, f64)>,
 }
 
 /// A hollow mark: the paper's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// On the axis to the right.
+    /// Position on the horizontal axis.
     pub x: f64,
-    /// On the axis upwards.
+    /// Position on the vertical axis.
     pub y: f64,
-    /// As of the curve it belongs to.
+    /// Hue of its curve.
     pub hue: Hue,
 }
 
-/// Who a curve is of.
+/// The scheme of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
     /// Midflight in the switch.
@@ -99,28 +99,28 @@ pub enum Hue {
     OursKernel,
     /// Midflight as a server.
     OursServer,
-    /// Midflight at a pipeline with the program whose pointers never err.
+    /// Midflight on a pipeline, with the program whose pointers never err.
     AsicSafe,
-    /// The same with the papers' program.
+    /// Midflight on a pipeline, with the papers' program.
     AsicPublished,
     /// The published protocol in the switch.
     Published,
     /// The published protocol on a server.
     PublishedServer,
-    /// The scheme that probes.
+    /// Sparrow, the scheme that probes.
     Sparrow,
-    /// The same with two schedulers.
+    /// Sparrow with two schedulers.
     SparrowTwo,
-    /// The same with four.
+    /// Sparrow with four schedulers.
     SparrowFour,
-    /// What is quoted, and the rest.
+    /// Quoted values, and the rest.
     Other,
     /// One of several of a kind: levels, groups, steps.
     Nth(u8),
 }
 
 impl Point {
-    /// Without a whisker.
+    /// A point without a whisker.
     #[must_use]
     pub fn new(x: f64, y: f64) -> Self {
         Self { x, y, spread: None }

@@ -1,34 +1,33 @@
-//! A row of a figure: what the paper says, what came out here, how the value came about, and what to think of it.
+//! A row of a figure: the paper's value, ours, how ours came about, and the verdict.
 
 use super::Estimate;
 use super::holds::{Band, Holds};
 use serde::{Deserialize, Serialize};
 
-/// A ratio of two schemes, or a share, is as in the paper within this factor; so is any other value within the other one.
+/// A ratio of two schemes, or a share, passes within this factor; other values use [`VALUE_WITHIN`].
 pub const RATIO_WITHIN: f64 = 1.25;
 /// See [`RATIO_WITHIN`].
 pub const VALUE_WITHIN: f64 = 1.5;
-/// Beyond this factor a value has not even the paper's shape.
+/// Beyond this factor a value lacks even the paper's shape.
 pub const SHAPE_WITHIN: f64 = 3.0;
 
-/// What a quantity is counted in; values are in the unit itself (nanoseconds for [`Unit::Time`]).
+/// Unit of a quantity; values are in the unit itself (nanoseconds for [`Unit::Time`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Nanoseconds.
     Time,
-    /// One value by another.
+    /// Ratio of two values.
     Factor,
-    /// A share of one.
+    /// Share of one.
     Share,
     /// Decisions or packets a second.
     PerSecond,
-    /// Tasks, and other things that are counted.
+    /// A count, for example of tasks.
     Count,
 }
 
 impl Unit {
-    /// Within which factor of the paper's value a value passes.
     fn within(self) -> f64 {
         match self {
             Self::Factor | Self::Share => RATIO_WITHIN,
@@ -37,32 +36,32 @@ impl Unit {
     }
 }
 
-/// How a row's value came about. Only what was predicted is evidence.
+/// How a row's value came about. Only predictions are evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// This constant was fitted to the row, which is an input.
+    /// The named constant was fitted to the row, which is an input.
     Set(&'static str),
-    /// The value was in view when a constant or a rule was chosen.
+    /// The value was known when a constant or rule was chosen.
     Seen,
-    /// Neither.
+    /// A prediction: neither set nor seen.
     Predicted,
-    /// Of this project's programs, at costs that were measured on Linux and were in view; no machine ran it as a whole.
+    /// Our programs at costs measured on Linux and known before; no machine ran it as a whole.
     Measured,
-    /// Of this project's programs, at times that nobody has measured: a Tofino's.
+    /// Our programs at times that were not measured: a Tofino's.
     Hypothetical,
 }
 
 impl Class {
-    /// One of each, in the order of reports.
+    /// All classes, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Predicted, Self::Seen, Self::Set(""), Self::Measured, Self::Hypothetical];
 
-    /// Whether the row is of this project's programs: no evidence of the papers, whatever workload it has.
+    /// Whether the row is about our programs, and so no evidence for the papers.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, Self::Measured | Self::Hypothetical)
     }
 
-    /// As in results.
+    /// Name used in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,21 +74,21 @@ impl Class {
     }
 }
 
-/// What the paper says of a row.
+/// What the paper says about a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paper {
-    /// This value: a pass within [`RATIO_WITHIN`] or [`VALUE_WITHIN`] of it.
+    /// A value: passes within [`RATIO_WITHIN`] or [`VALUE_WITHIN`].
     Is(f64),
     /// At least this value.
     AtLeast(f64),
     /// At most this value.
     AtMost(f64),
-    /// A statement without a number, and where the value lies if it is true.
+    /// A statement without a number, and the band that makes it true.
     Says(&'static str, Band),
 }
 
 impl Paper {
-    /// The value, where there is one.
+    /// The paper's value, if it gives one.
     #[must_use]
     pub fn value(self) -> Option<f64> {
         match self {
@@ -98,7 +97,7 @@ impl Paper {
         }
     }
 
-    /// Where a value lies that is as the paper says.
+    /// Band of values that agree with the paper.
     #[must_use]
     pub fn band(self, unit: Unit) -> Band {
         match self {
@@ -109,7 +108,7 @@ impl Paper {
         }
     }
 
-    /// Where a value lies that has the paper's shape at least; nowhere for a statement.
+    /// `None` for a statement.
     fn shape(self) -> Option<Band> {
         match self {
             Self::Is(value) => Some(Band::around(value, SHAPE_WITHIN)),
@@ -120,25 +119,25 @@ impl Paper {
     }
 }
 
-/// What to think of a row. Its interval decides, not its mean.
+/// Verdict on a row. Its interval decides, not its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The 95 % interval lies in the band, or keeps the bound, or the statement is true of all of it.
+    /// The 95 % interval lies in the band, keeps the bound, or satisfies the statement.
     Pass,
-    /// It straddles.
+    /// The interval straddles an end of the band.
     Unsure,
-    /// The value is another one, but within [`SHAPE_WITHIN`], and the order of the schemes is as in the paper.
+    /// The value is within [`SHAPE_WITHIN`], and the schemes' order is the paper's.
     Shape,
     /// None of these.
     Fail,
 }
 
 impl Verdict {
-    /// Each, in the order of reports.
+    /// All verdicts, in the order of reports.
     pub const ALL: [Self; 4] = [Self::Pass, Self::Unsure, Self::Shape, Self::Fail];
 
-    /// As in results.
+    /// Name used in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -150,24 +149,24 @@ impl Verdict {
     }
 }
 
-/// One row of a figure's table.
+/// A row of a figure's table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Stable, without a dot: `FIGURE.NAME.ours` is the result.
+    /// Stable name without a dot: `FIGURE.NAME.ours` is the result.
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub what: String,
-    /// The column that it stands in, beside the row without one: the real trace that replaces the generated workload. Its name begins with it.
+    /// Its real trace; none for the generated workload. The name begins with it.
     pub column: Option<&'static str>,
-    /// Of both values.
+    /// Unit of both values.
     pub unit: Unit,
     /// How the value came about.
     pub class: Class,
     /// What the paper says.
     pub paper: Paper,
-    /// What came out; `None` where nothing did, for example a median of no tasks.
+    /// Our value, if there is one.
     pub ours: Option<Estimate>,
-    /// Whether the order of the schemes is as in the paper; of a statement, what must be true beside the value.
+    /// Whether the schemes' order is the paper's; for a statement, its other conditions.
     pub order: Holds,
 }
 
@@ -178,24 +177,24 @@ impl Row {
         matches!(self.paper, Paper::Says(..))
     }
 
-    /// A row of which nothing has come out yet.
+    /// Creates a row without a result.
     pub fn new(class: Class, unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
         Self { name: name.into(), what: what.into(), column: None, unit, class, paper, ours: None, order: Holds::No }
     }
 
-    /// What came out, and whether the order is right.
+    /// Adds the result, and whether the order is right.
     #[must_use]
     pub fn found(self, ours: Option<Estimate>, order: impl Into<Holds>) -> Self {
         Self { ours, order: order.into(), ..self }
     }
 
-    /// The same where there is no order to keep: the value alone decides.
+    /// Adds a result without an order: the value alone decides.
     #[must_use]
     pub fn found_alone(self, ours: Option<Estimate>) -> Self {
         self.found(ours, Holds::Yes)
     }
 
-    /// The same row in a column of its own.
+    /// Puts the row in a column.
     #[must_use]
     pub fn in_column(self, column: &'static str) -> Self {
         Self { name: format!("{column}-{}", self.name), column: Some(column), ..self }
@@ -208,14 +207,14 @@ impl Row {
         self.column.and_then(own).unwrap_or(&self.name)
     }
 
-    /// Ours by the paper's; `None` for statements and where nothing came out.
+    /// Ours divided by the paper's; `None` for statements and without a result.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let paper = self.paper.value()?;
         self.ours.map(|ours| ours.mean / paper).filter(|ratio| ratio.is_finite())
     }
 
-    /// What to think of it. A row without a value fails, whatever else holds.
+    /// The verdict. A row without a value fails.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let as_said = Holds::within(self.ours, self.paper.band(self.unit));
@@ -239,7 +238,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Ten seeds say this, as exactly as that.
+    /// For a result of ten seeds.
     fn row(unit: Unit, paper: Paper, (mean, half_width): (f64, f64), order: Holds) -> Verdict {
         let ours = Some(Estimate { mean, half_width: Some(half_width), seeds: 10 });
         Row::new(Class::Predicted, unit, "row", "", paper).found(ours, order).verdict()

@@ -1,52 +1,51 @@
-//! One run of the evaluation: what is run, as data, and what came out.
+//! One run of the evaluation: its input, as data, and its result.
 
 use crate::cell::Percentiles;
 use midflight_replicas::select::{Algorithm, CANDIDATES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Clients and servers in a network, and who chooses replicas. The default is the paper's default with NetRS-ILP (section V-A).
+/// A network of clients and servers. Defaults to the paper's default with NetRS-ILP (section V-A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cell {
-    /// Who chooses replicas, and where.
+    /// Where replicas are selected.
     pub placement: Placement,
-    /// How they choose.
+    /// How replicas are selected.
     pub selector: Selects,
-    /// What takes time between clients and servers; none, written `false`: nothing does.
+    /// Network between clients and servers; `None`, written `false`: no delays.
     #[serde(with = "or_false")]
     pub network: Option<Network>,
-    /// Reads that come.
+    /// Number of reads.
     pub requests: u32,
-    /// Clients (500).
+    /// Number of clients (500).
     pub clients: u32,
-    /// The share of all requests that the first fifth of the clients has (0.2: all clients are alike).
+    /// Share of requests from the first fifth of the clients (0.2: all alike).
     pub of_first_fifth: f64,
-    /// t_kv·A/(N_s·N_p): the requests that come, by what servers could do if all were slow all the time (0.9). With a range of 3 they can do
-    /// twice as much: they are slow half of the time, and three times as fast in the other half.
+    /// t_kv·A/(N_s·N_p): request rate relative to the capacity if all servers were always slow (0.9). With a range of 3 the real capacity
+    /// is double that.
     pub utilisation: f64,
-    /// What they ask for.
+    /// Keys requested.
     pub keys: Keyspace,
-    /// How the times between requests are drawn.
+    /// How intervals between requests are drawn.
     pub arrivals: Arrivals,
-    /// N_s (100).
+    /// N_s: number of servers (100).
     pub servers: u16,
-    /// N_p: requests that each serves at a time (4).
+    /// N_p: requests each server processes at a time (4).
     pub slots: u16,
     /// t_kv: mean service time of a slow server, in microseconds (4,000).
     pub service_us: u32,
-    /// d: a fast server's service is so many times shorter (3).
+    /// d: factor by which fast servers are faster (3).
     pub range: f64,
-    /// How long a server keeps its speed (50).
+    /// Milliseconds for which a server keeps its speed (50).
     pub interval_ms: u32,
-    /// The cell begins with NetRS-ToR, and has its own placement after so many milliseconds.
+    /// Start with NetRS-ToR and change to `placement` at this time, in milliseconds.
     pub change_at_ms: Option<u32>,
-    /// Of everything that is drawn: hosts, requests, servers' speeds, ties. Cells that differ in placement or selector only have the
-    /// same requests, and the same luck in service.
+    /// Seed of all randomness. Cells that differ only in placement or selector have the same requests and service times.
     pub seed: u64,
 }
 
-/// TOML has no null, so that a sweep could not say that there is no network.
+/// TOML has no null to say that there is no network.
 mod or_false {
     use super::Network;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -74,63 +73,62 @@ mod or_false {
     }
 }
 
-/// Who chooses replicas.
+/// Where replicas are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Each client: CliRS.
+    /// At each client: CliRS.
     Clients,
-    /// The operator of each client's rack: NetRS-ToR.
+    /// At the operator of each client's rack: NetRS-ToR.
     Tor,
-    /// Where the integer program puts it: NetRS-ILP. It gets the traffic that monitors count in a short run of NetRS-ToR.
+    /// By the integer program: NetRS-ILP, with the traffic that monitors count in a short run of NetRS-ToR.
     #[default]
     Ilp,
-    /// As many operators as in the paper's example, 2 on aggregation switches and 6 on core switches: the first two pods have one each, the
-    /// racks of the others take the core switches in turn.
+    /// The paper's example: 2 operators on aggregation switches, one for each of the first two pods, and 6 on core switches, which the
+    /// other racks use round robin.
     Example,
 }
 
-/// A selector by its name: a real one, or the oracle.
+/// A selector by name: a real one, or the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Selects {
-    /// One that could be real.
+    /// A selector that could be real.
     Really(Algorithm),
-    /// One that knows all servers' true states.
+    /// A selector that knows all servers' true states.
     Oracle,
 }
 
-/// What takes time between clients and servers.
+/// Delays between clients and servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// Ports of a switch of the fat-tree (16: 1,024 hosts).
+    /// Ports per switch of the fat-tree (16: 1,024 hosts).
     pub arity: u32,
-    /// Nanoseconds of a link between two switches (30,000).
+    /// Delay of a link between switches, in nanoseconds (30,000).
     pub trunk_ns: u32,
-    /// Of a link between a host and its switch (30,000): the paper does not say.
+    /// Delay of a host's link, in nanoseconds (30,000; not in the paper).
     pub host_ns: u32,
-    /// From a switch to its accelerator and back (2,500).
+    /// From a switch to its accelerator and back, in nanoseconds (2,500).
     pub accelerator_way_ns: u32,
-    /// What an accelerator takes for a packet, one after the other (5,000).
+    /// Accelerator time per packet, sequentially, in nanoseconds (5,000).
     pub accelerator_ns: u32,
-    /// Whether copies of answers take its time too, and count in plans. In the paper's equation (6) they do not.
+    /// Whether copies of answers take accelerator time and count in plans; not in the paper's equation (6).
     pub counts_copies: bool,
-    /// E in thousandths: forwardings of requests that plans may add, by all requests (200).
+    /// E in thousandths: extra forwardings that plans may add, relative to all requests (200).
     pub extra_hops_per_mille: u32,
-    /// U in thousandths: what plans may use of an accelerator's time (500).
+    /// U in thousandths: share of accelerator time that plans may use (500).
     pub accelerator_use_per_mille: u32,
 }
 
-/// What requests ask for.
+/// Distribution of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keyspace {
-    /// 10 million keys with probabilities by Zipf's law (0.99), which consistent hashing puts on 3 servers each; a server has 100 places on
-    /// the ring.
+    /// 10 million keys with Zipf probabilities (0.99), on 3 servers each by consistent hashing with 100 points per server.
     #[default]
     Zipf,
-    /// All keys are different, and all servers have the same part of the ring.
+    /// Distinct keys, and equal parts of the ring.
     Even,
 }
 
@@ -138,64 +136,63 @@ pub enum Keyspace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// A Poisson process; each server changes its speed at its own times.
+    /// A Poisson process; servers change their speeds independently.
     #[default]
     Exact,
-    /// As in the public simulator of C3: requests come at whole milliseconds, and all servers change at the same times.
+    /// As in C3's public simulator: requests at whole milliseconds, and all servers change together.
     Grid,
 }
 
-/// How many operators are in use.
+/// Operators in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RsNodes {
     /// On core switches.
     pub core: u32,
     /// On aggregation switches.
     pub aggregation: u32,
-    /// On switches of racks.
+    /// On rack switches.
     pub tor: u32,
 }
 
 impl RsNodes {
-    /// All of them.
+    /// Total on all tiers.
     #[must_use]
     pub fn all(self) -> u32 {
         self.core + self.aggregation + self.tor
     }
 }
 
-/// What came out of a cell.
+/// Result of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// From a request's arrival at its client to its answer there; without the first twentieth of all, the start.
+    /// From a request's arrival at its client to its answer there, without the first twentieth.
     pub latency: Percentiles,
-    /// Operators that chose, at the end; none where clients do.
+    /// Operators in use at the end; zero if clients select.
     pub rsnodes: RsNodes,
-    /// No plan has fewer.
+    /// Lower bound for any plan.
     pub rsnodes_bound: Option<u32>,
-    /// Links between switches that a request passed on its way to the server beyond those of the shortest way, in the mean; answers go the
-    /// same way back.
+    /// Mean number of switch-to-switch links per request beyond the shortest path; answers take the same path.
     pub extra_hops: f64,
-    /// The busiest accelerator's share of time.
+    /// Share of time the busiest accelerator is busy.
     pub accelerator_busy: f64,
-    /// Requests that rate control kept back.
+    /// Requests delayed by rate control.
     pub waited: u64,
-    /// The mean latency of requests by when they came, where the placement changes: milliseconds, [`BUCKET_MS`] each.
+    /// If the placement changes: mean latency in milliseconds by arrival, in buckets of [`BUCKET_MS`].
     pub over_time_ms: Vec<f64>,
     /// Simulated events.
     pub events: u64,
-    /// How long the run took, in milliseconds: the one number that differs between two runs.
+    /// Wall time in milliseconds: the only number that differs between runs.
     pub wall_ms: f64,
 }
 
-/// One of so many requests is part of the start, in which selectors know nothing: the first ones. Their latencies are left out.
+/// One in this many requests is warm-up, whose latencies are not measured.
 pub(super) const STARTING: usize = 20;
 
-/// Width of what is shown over time, in milliseconds.
+/// Bucket width of results over time, in milliseconds.
 pub const BUCKET_MS: u64 = 20;
 
 impl CellResult {
-    /// Without the wall time: what two runs of one cell have in common, to the byte.
+    /// Without wall time: identical in every run.
     #[must_use]
     pub fn deterministic(&self) -> Self {
         Self { wall_ms: 0.0, ..self.clone() }
@@ -247,10 +244,10 @@ impl Cell {
         self.utilisation * f64::from(self.servers) * f64::from(self.slots) / f64::from(self.service_us) * 1e6
     }
 
-    /// Whether all of it makes sense.
+    /// Checks that all fields are valid.
     ///
     /// # Errors
-    /// What does not, and what would.
+    /// Says which field is invalid and what is allowed.
     pub fn check(&self) -> Result<(), CellError> {
         let must = |holds: bool, what: &str| if holds { Ok(()) } else { Err(CellError::Bad(what.into())) };
         let within = |value: f64, low: f64, high: f64| value > low && value <= high;
@@ -291,7 +288,7 @@ impl Cell {
         must(network.accelerator_ns >= 1, "network.accelerator_ns must be at least 1")
     }
 
-    /// Memory that a run needs, in bytes.
+    /// Memory a run needs, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let racks = self.network.map_or(0, |network| network.arity * network.arity / 2);
@@ -300,13 +297,13 @@ impl Cell {
     }
 }
 
-/// Seconds of a run, at most: servers draw their speeds for all of them.
+/// Servers draw their speeds for the whole run.
 const LONGEST_S: f64 = 1e5;
 
-/// Why a cell cannot be run.
+/// Why a cell cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
-    /// It asks for what cannot be.
+    /// A field is invalid.
     #[error("{0}")]
     Bad(String),
     /// No plan serves all racks.
@@ -347,7 +344,6 @@ impl TryFrom<String> for Selects {
     }
 }
 
-/// Of each key.
 pub(super) const REPLICATION: usize = 3;
 const _: () = assert!(REPLICATION <= CANDIDATES_MAX);
 

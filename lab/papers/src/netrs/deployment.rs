@@ -1,4 +1,4 @@
-//! Who is where: clients and servers at random hosts, each host with one role (section V-A).
+//! Places clients and servers on random hosts, each host with one role (section V-A).
 
 use super::random::{Purpose, stream};
 use super::tree::Tree;
@@ -12,7 +12,7 @@ pub(super) struct Deployment {
 }
 
 impl Deployment {
-    /// Drawn; there must be as many hosts.
+    /// There must be enough hosts.
     pub(super) fn draw(tree: Tree, clients: u32, servers: u16, seed: u64) -> Self {
         let mut random = stream(seed, Purpose::Hosts, 0);
         let (clients, all) = (clients as usize, clients as usize + usize::from(servers));
@@ -22,7 +22,7 @@ impl Deployment {
         Self { clients: racks, servers }
     }
 
-    /// Where there is no network: all in one place.
+    /// Without a network.
     pub(super) fn together(clients: u32, servers: u16) -> Self {
         Self { clients: vec![0; clients as usize], servers: vec![0; usize::from(servers)] }
     }

@@ -1,15 +1,15 @@
-//! NetRS's evaluation: which requests come, which servers there are, where in a fat-tree they are, and who chooses replicas for whom.
+//! NetRS's evaluation: requests, servers, their places in a fat-tree, and who selects replicas for whom.
 //!
 //! | where | what |
 //! |---|---|
-//! | `cell` | one run: data in, data out |
-//! | `run` | runs it |
-//! | `workload`, `ring`, `servers` | requests, their keys on servers, what servers take |
-//! | `tree`, `deployment` | distances in a fat-tree; who is where |
-//! | `placing` | who chooses for whom: by rack, by plan |
+//! | `cell` | one run, as data |
+//! | `run` | executes it |
+//! | `workload`, `ring`, `servers` | requests, placement of keys, service times |
+//! | `tree`, `deployment` | distances in a fat-tree; places of clients and servers |
+//! | `placing` | who selects for whom: by rack, by plan |
 //! | `world` | the events of a run |
 //!
-//! Selectors and the planner are those of production. Packets have no bytes here; `midflight-lab sim check replicas` runs the real parties.
+//! Selectors and planner are the production ones. Packets have no bytes here; `midflight-lab sim check replicas` runs the real parties.
 
 mod cell;
 mod deployment;

@@ -1,24 +1,24 @@
-//! Which operator chooses for which rack.
+//! Assigns operators to racks.
 
 use super::cell::{Cell, CellError, Network, Placement, RsNodes};
 use super::tree::{Place, Tree};
 use midflight_placement::{Accelerator, Group, HAS_ILP, Instance, Options, Outcome, Plan, Rate, Topology, solve};
 use std::time::Duration;
 
-/// Where selectors are, and which of them each rack has.
+/// The selectors' places, and the selector of each rack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placing {
     pub(super) sites: Vec<Place>,
     pub(super) of_rack: Vec<u32>,
-    /// No plan has fewer.
+    /// Lower bound for any plan.
     pub(super) bound: Option<u32>,
 }
 
-/// Long enough that it hardly ever ends the search: what the solver has after a time depends on how fast a machine is.
+/// Rarely ends the search: a solver's result after a timeout would depend on the machine.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 impl Placing {
-    /// Each rack that has clients chooses for itself.
+    /// Each rack with clients selects for itself.
     pub(super) fn tor(tree: Tree, racks_of_clients: &[u32]) -> Self {
         let mut sites: Vec<u32> = racks_of_clients.to_vec();
         sites.sort_unstable();
@@ -28,7 +28,7 @@ impl Placing {
         Self { sites: sites.into_iter().map(Place::Rack).collect(), of_rack, bound: None }
     }
 
-    /// The paper's example: see [`Placement::Example`].
+    /// See [`Placement::Example`].
     pub(super) fn example(tree: Tree) -> Self {
         const AGGREGATION: u32 = 2;
         const CORE: u32 = 6;
@@ -40,7 +40,7 @@ impl Placing {
         Self { sites, of_rack: (0..tree.racks()).map(of_rack).collect(), bound: None }
     }
 
-    /// The integer program's, for this traffic: requests a second of each rack, by the highest tier that they pass.
+    /// From each rack's requests a second, by the highest tier they pass.
     pub(super) fn ilp(tree: Tree, network: &Network, traffic: &[[f64; 3]]) -> Result<Self, CellError> {
         if !HAS_ILP {
             return Err(CellError::NoIlp);
@@ -78,7 +78,6 @@ impl Placing {
     }
 }
 
-/// The placing that needs no traffic.
 pub(super) fn without_traffic(cell: &Cell, tree: Tree, racks_of_clients: &[u32]) -> Option<Placing> {
     match cell.placement {
         Placement::Clients | Placement::Ilp => None,
@@ -87,7 +86,6 @@ pub(super) fn without_traffic(cell: &Cell, tree: Tree, racks_of_clients: &[u32])
     }
 }
 
-/// The problem, and the racks that its groups are.
 fn instance(network: &Network, traffic: &[[f64; 3]]) -> Result<(Instance, Vec<u32>), CellError> {
     let accelerator = Accelerator {
         id: String::new(),

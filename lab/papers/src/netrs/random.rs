@@ -1,34 +1,33 @@
-//! Randomness from one seed, in streams that do not disturb each other: all schemes meet the same requests and the same servers.
+//! Randomness from one seed, in independent streams: all schemes see the same requests and servers.
 
 use rand_pcg::Pcg64;
 
-/// What a stream is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// When requests come.
+    /// Arrival times of requests.
     Arrivals = 1,
-    /// Of what keys.
+    /// Keys of requests.
     Keys = 2,
-    /// To which clients.
+    /// Clients of requests.
     Clients = 3,
-    /// How long they are in service.
+    /// Work of requests.
     Work = 4,
-    /// How fast servers are.
+    /// Speeds of servers.
     Speeds = 5,
-    /// What selectors get.
+    /// Random numbers for selectors.
     Choices = 6,
-    /// Where clients and servers are.
+    /// Places of clients and servers.
     Hosts = 7,
 }
 
-/// The stream of a purpose, and within it of one server, generator or whatever `index` counts.
+/// `index`: a server, generator etc.
 pub(super) fn stream(seed: u64, purpose: Purpose, index: u32) -> Pcg64 {
     let own = hashed(seed) ^ ((purpose as u64) << 32) ^ u64::from(index);
     let word = |i| u128::from(hashed(hashed(own) ^ i));
     Pcg64::new((word(1) << 64) | word(2), (word(3) << 64) | word(4))
 }
 
-/// Steele, Lea and Flood's SplitMix64, as a hash of a number.
+/// SplitMix64 (Steele, Lea and Flood) as a hash.
 pub(super) fn hashed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

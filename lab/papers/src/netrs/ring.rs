@@ -1,19 +1,17 @@
-//! Keys over servers by consistent hashing: a key belongs to the servers of the next points of the ring.
+//! Consistent hashing: a key belongs to the servers of the next points on the ring.
 
 use super::random::hashed;
 use midflight_replicas::select::{Candidates, Server};
 
-/// Servers on a ring, and the replica groups that follow.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// Sorted. Keys from behind the one before, up to this one, have the group of the same place.
+    /// Sorted. Keys up to this point have the group at its index.
     points: Vec<u64>,
     groups: Vec<Candidates>,
 }
 
 impl Ring {
-    /// So many servers with so many points each; each key has `replication` of them, at most 8 and at most all. With the same seed,
-    /// points are the same.
+    /// Each key has `replication` servers, at most 8 and at most all.
     #[must_use]
     pub(super) fn new(servers: u16, points_each: u32, replication: usize, seed: u64) -> Self {
         let point = |server, i| hashed(hashed(seed ^ (u64::from(server) << 32)) ^ u64::from(i));
@@ -21,7 +19,7 @@ impl Ring {
         Self::of_points(all.collect(), replication)
     }
 
-    /// As the public simulator of C3 has it: one point each, at the same distances, in the order of their numbers.
+    /// As in C3's public simulator: one point per server, equally spaced, in numerical order.
     #[must_use]
     pub(super) fn even(servers: u16, replication: usize) -> Self {
         let point = |server| (u64::MAX / u64::from(servers)).wrapping_mul(u64::from(server) + 1);
@@ -46,14 +44,11 @@ impl Ring {
         Self { points: points.into_iter().map(|(point, _)| point).collect(), groups }
     }
 
-    /// The number of this key's replica group.
     #[must_use]
     pub(super) fn group(&self, key: u64) -> usize {
-        // Behind the last point the ring begins again.
         self.points.partition_point(|&point| point < key) % self.points.len()
     }
 
-    /// The servers of each group.
     #[must_use]
     pub(super) fn groups(&self) -> &[Candidates] {
         &self.groups
@@ -84,7 +79,7 @@ mod tests {
         for key in 0..100_000 {
             ring.groups()[ring.group(hashed(key))].servers().iter().for_each(|server| keys[usize::from(server.0)] += 1);
         }
-        // 3,000 each; the spread of a server's part is a tenth of it with 100 points, less with replicas.
+        // About 3,000 each; a server's share varies by a tenth with 100 points, less with replicas.
         assert!(keys.iter().all(|count| (2_000..4_000).contains(count)), "{keys:?}");
     }
 

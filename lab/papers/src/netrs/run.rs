@@ -1,4 +1,3 @@
-//! Runs a cell.
 
 use super::cell::{self, Arrivals, BUCKET_MS, Cell, CellError, CellResult, Keyspace, Placement, REPLICATION};
 use super::deployment::Deployment;
@@ -12,17 +11,17 @@ use crate::cell::{Percentiles, QUANTILES};
 use midflight_endpoint::{MS, Nanos};
 use std::time::Instant;
 
-/// Requests of the run in which monitors count the traffic that a plan is made for.
+/// Requests in which monitors count a plan's traffic.
 const MONITORED: usize = 60_000;
 /// Requests a second; plans count in thousandths.
 const LEAST_RATE: f64 = 0.001;
-/// Added to the seed for those requests: they come before the others to the same store, and are not the same.
+/// Seed offset of the monitored requests, which precede the others.
 const BEFORE: u64 = 0x6265_666f_7265;
 
-/// Runs it until the last answer.
+/// Runs a cell until the last answer.
 ///
 /// # Errors
-/// Where it makes no sense, or no plan can be made.
+/// If the cell is invalid or no plan is possible.
 pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = Instant::now();
@@ -44,7 +43,7 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     Ok(result(cell, &requests, ran, placing.as_ref(), began))
 }
 
-/// Where selectors are; none: at clients.
+/// `None`: at clients.
 fn place(cell: &Cell, tree: Tree, deployment: &Deployment) -> Result<Option<Placing>, CellError> {
     let (Some(network), Placement::Ilp) = (&cell.network, cell.placement) else {
         return Ok(placing::without_traffic(cell, tree, &deployment.clients));
@@ -56,7 +55,7 @@ fn place(cell: &Cell, tree: Tree, deployment: &Deployment) -> Result<Option<Plac
     let of_one = cell.per_second() / MONITORED as f64;
     let mut traffic: Vec<[f64; 3]> =
         ran.monitored.iter().map(|tiers| tiers.map(|count| f64::from(count) * of_one)).collect();
-    // A client that has asked nothing yet may still ask: its rack is in the plan, with next to no traffic.
+    // A rack whose clients were silent so far is still in the plan, with minimal traffic.
     for &rack in &deployment.clients {
         traffic[rack as usize][0] = traffic[rack as usize][0].max(LEAST_RATE);
     }
@@ -78,7 +77,6 @@ fn result(cell: &Cell, requests: &[Request], mut ran: Ran, placing: Option<&Plac
     }
 }
 
-/// The mean latency by when requests came.
 fn over_time(requests: &[Request], latencies: &[Nanos]) -> Vec<f64> {
     let mut buckets: Vec<(f64, u32)> = Vec::new();
     for (request, &latency) in requests.iter().zip(latencies) {
@@ -92,7 +90,7 @@ fn over_time(requests: &[Request], latencies: &[Nanos]) -> Vec<f64> {
     buckets.into_iter().map(|(sum, count)| sum / f64::from(count.max(1))).collect()
 }
 
-/// Exact ones, to a tenth of a microsecond: results are kept as text.
+/// To a tenth of a microsecond, as results are stored as text.
 fn percentiles(mut times: Vec<Nanos>) -> Percentiles {
     times.sort_unstable();
     let at = |quantile: f64| {
@@ -181,8 +179,8 @@ mod tests {
 
     #[test]
     fn an_idle_server_takes_the_mean_service_time() {
-        // 100 requests a second to 100 servers: nobody waits. Half of the servers take 4 ms, half 4/3: 2.67 ms at random. The oracle finds
-        // a fast one of three but for one time in eight: 4 / 8 + 4/3 × 7 / 8 = 1.67 ms.
+        // 100 requests a second to 100 servers: no queueing. Half of the servers take 4 ms, half 4/3 ms: 2.67 ms at random. The oracle
+        // finds a fast one of three except one time in eight: 4 / 8 + 4/3 × 7 / 8 = 1.67 ms.
         for (selector, expected) in [(Selects::Really(Algorithm::Random), 2.667), (Selects::Oracle, 1.667)] {
             let mean = run(&Cell { utilisation: 0.001, ..flat(selector, 1, 1) }).unwrap().latency.mean_ms;
             assert!((mean / expected - 1.0).abs() < 0.03, "{selector}: {mean} ms");
@@ -195,13 +193,13 @@ mod tests {
         let [few, many] = [10, 500].map(|selectors| of(C3, selectors));
         let oracle = of(Selects::Oracle, 10);
         let least = of(Selects::Really(Algorithm::LeastOutstanding), 10);
-        // Ten selectors see 50 times as much as five hundred: that is NetRS's whole point.
+        // Ten selectors see 50 times as much as five hundred: the main idea of NetRS.
         assert!(1.3 * few.mean_ms < many.mean_ms && 1.2 * few.at(0.99) < many.at(0.99));
         assert!(1.1 * few.mean_ms < least.mean_ms, "C3 is better than least outstanding");
         assert!(1.1 * oracle.mean_ms < few.mean_ms && 1.1 * oracle.at(0.99) < few.at(0.99));
     }
 
-    /// Of a fat-tree without load: what the network adds is known.
+    /// The network's share is known without load.
     #[test]
     fn an_idle_network_adds_the_links_and_the_accelerator() {
         let cell = |placement| Cell {
@@ -215,14 +213,14 @@ mod tests {
         };
         let of = |placement| run(&cell(placement)).unwrap();
         let (clients, tor) = (of(Placement::Clients), of(Placement::Tor));
-        // Most requests go to other pods: 4 links there and 4 back; 4 host links; 1 µs of service or less.
+        // Most requests go to other pods: 4 links each way, 4 host links, at most 1 µs of service.
         assert!((8.04..8.05).contains(&clients.latency.at(0.5)), "{}", clients.latency.at(0.5));
-        // The same, and to the accelerator and back, and its 5 µs.
+        // The same, plus the way to the accelerator and back and its 5 µs.
         let more_us = (tor.latency.at(0.5) - clients.latency.at(0.5)) * 1e3;
         assert!((6.0..9.0).contains(&more_us), "{more_us}");
         assert_eq!((clients.extra_hops, tor.extra_hops, clients.rsnodes), (0.0, 0.0, RsNodes::default()));
         assert!(tor.rsnodes.tor > 100 && tor.rsnodes.all() == tor.rsnodes.tor);
-        // Aggregation switches and core switches: requests within a rack or a pod go out of their way.
+        // Aggregation and core switches: requests within a rack or pod take a detour.
         let example = of(Placement::Example);
         assert!((0.08..0.25).contains(&example.extra_hops), "{}", example.extra_hops);
         assert_eq!(example.rsnodes, RsNodes { core: 6, aggregation: 2, tor: 0 });

@@ -1,5 +1,5 @@
-//! Servers of a key-value store whose speed changes: each has slots and a queue, and at the end of each interval it becomes fast or slow by
-//! chance (section V-A).
+//! Servers of a key-value store with changing speed: each has slots and a queue and at the end of each interval becomes fast or slow at
+//! random (section V-A).
 
 use super::random::{Purpose, stream};
 use midflight_endpoint::{MS, Nanos};
@@ -8,29 +8,26 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;
 
-/// What servers are like. The default is the paper's.
+/// The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ServerConfig {
     /// N_s.
     pub(super) count: u16,
-    /// N_p, requests that each serves at a time.
+    /// N_p.
     pub(super) slots: usize,
-    /// t_kv: the mean service time of a slow server.
+    /// t_kv of a slow server.
     pub(super) service: Nanos,
-    /// d: a fast server's is so many times shorter.
+    /// d.
     pub(super) range: f64,
-    /// How long a server keeps its speed.
     pub(super) interval: Nanos,
-    /// When intervals end.
     pub(super) flips: Flips,
 }
 
-/// When servers change their speeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flips {
     /// Each at its own times, an interval apart.
     Independent,
-    /// All at the same times, as in the public simulator of C3; which speed they take is independent.
+    /// All at the same times, as in C3's public simulator; the speeds are independent.
     Together,
 }
 
@@ -40,16 +37,13 @@ impl Default for ServerConfig {
     }
 }
 
-/// A request that goes into service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Job<T> {
-    /// What arrived.
     pub(super) request: T,
-    /// How long it is in service.
     pub(super) service: Nanos,
 }
 
-/// All servers. The caller keeps the time, and calls [`Servers::finished`] when the service of a job is over.
+/// The caller keeps the time and calls [`Servers::finished`] when a job's service ends.
 #[derive(Clone, Debug)]
 pub(super) struct Servers<T> {
     config: ServerConfig,
@@ -67,15 +61,14 @@ struct One<T> {
 #[derive(Clone, Debug)]
 struct Speed {
     random: Pcg64,
-    /// By how much its intervals begin before the others'.
+    /// Offset of its intervals.
     phase: Nanos,
-    /// That of `is_fast`; `None`: none yet.
+    /// Interval in which `is_fast` was drawn.
     interval: Option<u64>,
     is_fast: bool,
 }
 
 impl<T> Servers<T> {
-    /// All idle.
     #[must_use]
     pub(super) fn new(config: ServerConfig, seed: u64) -> Self {
         let one = |i| {
@@ -88,7 +81,7 @@ impl<T> Servers<T> {
         Self { config, servers: (0..config.count).map(one).collect() }
     }
 
-    /// A request has come, with so much work. If a slot is free it is in service now.
+    /// Returns the request if it enters service now.
     pub(super) fn arrived(&mut self, now: Nanos, server: Server, request: T, work: f64) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         if one.busy == self.config.slots {
@@ -99,7 +92,7 @@ impl<T> Servers<T> {
         Some(Job { request, service: one.speed.service(&self.config, now, work) })
     }
 
-    /// A slot is free: the first one that waits takes it.
+    /// Frees a slot for the first waiting request.
     pub(super) fn finished(&mut self, now: Nanos, server: Server) -> Option<Job<T>> {
         let one = &mut self.servers[usize::from(server.0)];
         let Some((request, work)) = one.waiting.pop_front() else {
@@ -109,14 +102,13 @@ impl<T> Servers<T> {
         Some(Job { request, service: one.speed.service(&self.config, now, work) })
     }
 
-    /// Requests that wait.
     #[must_use]
     pub(super) fn queue(&self, server: Server) -> usize {
         self.servers[usize::from(server.0)].waiting.len()
     }
 
-    /// How long one more request would probably take, in nanoseconds, if the server stayed as fast as it is and so many others came before
-    /// it: while all slots are busy one is freed each service time / slots.
+    /// Expected nanoseconds of another request, if the server kept its speed and `coming` requests arrived first. While all slots are busy,
+    /// one is freed every service time / slots.
     pub(super) fn expected(&mut self, now: Nanos, server: Server, coming: u32) -> f64 {
         let one = &mut self.servers[usize::from(server.0)];
         let mean = one.speed.mean(&self.config, now);
@@ -128,7 +120,7 @@ impl<T> Servers<T> {
 impl Speed {
     fn mean(&mut self, config: &ServerConfig, now: Nanos) -> f64 {
         let interval = (now + self.phase) / config.interval;
-        // Every interval has its own draw, so what happened in between does not matter.
+        // Draws every interval, so the result does not depend on calls in between.
         while self.interval.is_none_or(|drawn| drawn < interval) {
             self.interval = Some(self.interval.map_or(0, |drawn| drawn + 1));
             self.is_fast = self.random.random_bool(0.5);
@@ -153,7 +145,7 @@ mod tests {
         let mut servers = Servers::new(ServerConfig { count: 1, slots: 2, range: 1.0, ..ServerConfig::default() }, 1);
         assert_eq!(servers.arrived(0, ONLY, 'a', 1.0), Some(Job { request: 'a', service: 4 * MS }));
         assert_eq!(servers.arrived(0, ONLY, 'b', 0.5), Some(Job { request: 'b', service: 2 * MS }));
-        // Both slots are busy: one more waits for half a service time, the second for a whole one.
+        // Both slots are busy: the next request waits half a service time, the one after it a whole one.
         assert_eq!(servers.expected(0, ONLY, 0), 6e6);
         assert_eq!((servers.arrived(0, ONLY, 'c', 1.0), servers.arrived(0, ONLY, 'd', 2.0)), (None, None));
         assert_eq!((servers.queue(ONLY), servers.expected(0, ONLY, 0)), (2, 10e6));

@@ -1,25 +1,25 @@
-//! How far apart things are in a fat-tree, in links between switches. Every such link takes the same time, and nothing waits in it: the
-//! paper's network (section V-A) has delays and no bandwidth.
+//! Distances in a fat-tree, in links between switches. Every such link has the same delay and no queue: the paper's network (section V-A)
+//! has delays but no bandwidth.
 
-/// A fat-tree of switches with `arity` ports: `arity` pods of arity/2 racks with arity/2 hosts each.
+/// `arity` pods of arity/2 racks with arity/2 hosts each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     half: u32,
 }
 
-/// Where a selector is, beside a switch on the way of its clients' requests up to the core.
+/// A selector's place, at a switch on its clients' way up to the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// At the switch of a rack, or at a client in that rack.
+    /// At a rack's switch, or at a client in that rack.
     Rack(u32),
-    /// At a switch of the middle tier, in a pod.
+    /// At an aggregation switch, in a pod.
     Aggregation(u32),
-    /// At a switch of the top.
+    /// At a core switch.
     Core,
 }
 
 impl Tree {
-    /// `arity` is even.
+    /// `arity` must be even.
     pub(super) fn new(arity: u32) -> Self {
         Self { half: arity / 2 }
     }
@@ -40,7 +40,7 @@ impl Tree {
         rack / self.half
     }
 
-    /// The highest tier between two racks: 0 for core, 1 for aggregation, 2 for the rack itself. The same numbers as in plans.
+    /// The highest tier between two racks, as in plans: 0 core, 1 aggregation, 2 rack.
     pub(super) fn tier(self, one: u32, other: u32) -> usize {
         match (one == other, self.pod(one) == self.pod(other)) {
             (true, _) => 2,
@@ -63,13 +63,12 @@ impl Tree {
         match place {
             Place::Rack(own) => self.between(own, rack),
             Place::Aggregation(pod) if pod == self.pod(rack) => 1,
-            // Over the core: an aggregation switch has no link to those of other pods.
+            // Via the core: an aggregation switch has no link to other pods' aggregation switches.
             Place::Aggregation(_) => 3,
             Place::Core => 2,
         }
     }
 
-    /// Links between two racks, on the shortest way.
     pub(super) fn between(self, one: u32, other: u32) -> u32 {
         2 * (2 - self.tier(one, other) as u32)
     }
@@ -108,7 +107,7 @@ mod tests {
             let direct = tree.between(client, server);
             let over = |place| Tree::up(place) + tree.down(place, server);
             assert_eq!(over(Place::Rack(client)), direct);
-            // Equation (7): 2(h−k) more, with h how far up the selector is, k how far up the direct way goes.
+            // Equation (7): 2(h−k) more, where the selector is h tiers up and the direct path goes k tiers up.
             let k = direct / 2;
             assert_eq!(over(Place::Aggregation(tree.pod(client))) - direct, if k == 0 { 2 } else { 0 });
             assert_eq!(over(Place::Core) - direct, 2 * (2 - k));

@@ -1,4 +1,4 @@
-//! Which requests come, and when: section V-A of the paper.
+//! The requests and their times (section V-A of the paper).
 
 use super::random::{Purpose, hashed, stream};
 use midflight_endpoint::{MS, Nanos};
@@ -8,71 +8,59 @@ use rand_pcg::Pcg64;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Request {
-    /// When its client has it.
     pub(super) at: Nanos,
-    /// Below the number of clients.
     pub(super) client: u32,
-    /// Where it stands on the ring.
+    /// Position on the ring.
     pub(super) key: u64,
-    /// How long it is in service at any server, in mean service times of that server: so all schemes have the same luck.
+    /// In the server's mean service times: equal luck for all schemes.
     pub(super) work: f64,
 }
 
-/// What the requests are. The default is the paper's.
+/// The default is the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Workload {
-    /// So many.
     pub(super) requests: usize,
-    /// A, of all generators, a second.
+    /// A, of all generators.
     pub(super) per_second: f64,
-    /// Generators that each make their own process.
+    /// Each has its own process.
     pub(super) generators: u32,
-    /// How their times are drawn.
     pub(super) gaps: Gaps,
-    /// Of what keys.
     pub(super) keys: Keys,
-    /// By whom.
     pub(super) clients: Clients,
 }
 
-/// The times between two requests of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gaps {
     /// Exponential: a Poisson process.
     Exact,
-    /// Whole milliseconds with a Poisson distribution, as in the public simulator of C3, which NetRS extended. Its generators also start
-    /// at the same time.
+    /// Whole milliseconds with a Poisson distribution, as in C3's public simulator, which NetRS extended. All generators start at the same
+    /// time.
     Milliseconds,
 }
 
-/// Of how many keys, and how often each comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Keys {
-    /// The key of rank r with a probability like r^−exponent.
+    /// The key of rank r with probability proportional to r^−exponent.
     Zipf {
-        /// So many.
+        /// Number of keys.
         keys: u64,
         /// Above 0.
         exponent: f64,
     },
-    /// Anywhere on the ring, all places alike: no key comes twice.
+    /// Uniform over the ring: no key repeats.
     Uniform,
 }
 
-/// How many clients have requests, and who has most of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Clients {
-    /// So many.
     pub(super) count: u32,
-    /// This part of all requests belongs to the first fifth of the clients; 0.2: all clients are alike.
+    /// Share of requests from the first fifth of the clients; 0.2: all alike.
     pub(super) of_first_fifth: f64,
 }
 
 impl Clients {
-    /// All alike.
     #[must_use]
     pub(super) fn alike(count: u32) -> Self {
         Self { count, of_first_fifth: 0.2 }
@@ -105,7 +93,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// All requests, in the order of their times.
+    /// In time order.
     #[must_use]
     pub(super) fn requests(&self, seed: u64) -> Vec<Request> {
         let mut keys = KeySource::new(self.keys);
@@ -125,7 +113,6 @@ impl Workload {
 
     fn times(&self, seed: u64) -> Vec<Nanos> {
         match self.gaps {
-            // Many Poisson processes are one with the sum of their rates.
             Gaps::Exact => {
                 let mut random = stream(seed, Purpose::Arrivals, 0);
                 let mean = 1e9 / self.per_second;
@@ -144,7 +131,7 @@ impl Workload {
         let mean = 1e3 / self.per_second * f64::from(self.generators);
         let gap = Poisson::new(mean).expect("a mean that is a number above 0");
         let mut randoms: Vec<Pcg64> = (0..self.generators).map(|i| stream(seed, Purpose::Arrivals, i + 1)).collect();
-        // Who is next: a generator makes a request, then waits.
+        // A generator makes a request, then waits.
         let mut next: BinaryHeap<Reverse<(u64, usize)>> = (0..randoms.len()).map(|i| Reverse((0, i))).collect();
         let mut one = || {
             let Reverse((at_ms, i)) = next.pop().unwrap_or_default();
@@ -155,7 +142,6 @@ impl Workload {
     }
 }
 
-/// Draws keys.
 enum KeySource {
     Zipf(Zipf<f64>),
     Uniform,
@@ -164,7 +150,7 @@ enum KeySource {
 impl KeySource {
     fn new(keys: Keys) -> Self {
         match keys {
-            // Exact for any number of keys, by rejection: no table, no approximation of the sum.
+            // Exact for any number of keys: rejection, no table.
             Keys::Zipf { keys, exponent } => {
                 Self::Zipf(Zipf::new(keys as f64, exponent).expect("some keys, and an exponent above 0"))
             }
@@ -200,7 +186,7 @@ mod tests {
         assert!(requests.is_sorted_by_key(|request| request.at));
         let seconds = requests[99_999].at as f64 / 1e9;
         assert!((seconds - 100.0 / 90.0).abs() < 0.02, "{seconds}");
-        // Requests of each millisecond have a variance as large as their mean of 90.
+        // The requests per millisecond have a variance equal to their mean of 90.
         let mut of_ms = BTreeMap::<u64, f64>::new();
         requests.iter().for_each(|request| *of_ms.entry(request.at / MS).or_default() += 1.0);
         let variance = of_ms.values().map(|n| (n - 90.0) * (n - 90.0)).sum::<f64>() / of_ms.len() as f64;
@@ -223,7 +209,7 @@ mod tests {
     fn keys_of_low_rank_come_as_often_as_zipf_says() {
         let keys = Keys::Zipf { keys: 10_000_000, exponent: 0.99 };
         let requests = Workload { keys, ..SMALL }.requests(3);
-        // The sum of r^−0.99 to 10⁷ is 18.07 (by summing it): 5.53 % for rank 1, 2.79 % for 2, 5.53 % × 100^−0.99 = 0.058 % for 100.
+        // The sum of r^−0.99 to 10⁷ is 18.07 (computed): 5.53 % for rank 1, 2.79 % for 2, 5.53 % × 100^−0.99 = 0.058 % for 100.
         let sum: f64 = (1..=10_000_000).map(|rank| f64::from(rank).powf(-0.99)).sum();
         for rank in [1_u64, 2, 10, 100] {
             let expected = (rank as f64).powf(-0.99) / sum * 100_000.0;

@@ -1,5 +1,5 @@
-//! The evaluation's world: clients, selectors beside switches or at clients, servers. Packets have no bytes here, and no queues but those of
-//! accelerators and servers; `midflight-lab sim check replicas` runs the real parties in a real network instead.
+//! The evaluation's world: clients, selectors at switches or clients, servers. Packets have no bytes here and queue only at accelerators
+//! and servers; `midflight-lab sim check replicas` runs the real parties in a real network.
 
 use super::cell::{Cell, Selects};
 use super::deployment::Deployment;
@@ -18,68 +18,63 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// Nanoseconds of everything between clients and servers.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     tree: Tree,
     trunk: Nanos,
     host: Nanos,
-    /// Whether selectors are beside switches, not at clients.
+    /// Not at clients.
     at_switches: bool,
     /// From a switch to its accelerator.
     to_accelerator: Nanos,
-    /// What it takes for a request.
+    /// Accelerator time for a request.
     selection: Nanos,
-    /// What it takes for an answer's copy.
+    /// Accelerator time for an answer's copy.
     copy: Nanos,
 }
 
-/// A selector, and the accelerator that it runs on.
 struct Site {
     place: Place,
     selector: Box<dyn Selector>,
-    /// When it has done what has come so far.
+    /// When the accelerator is idle again.
     free_at: Nanos,
     busy: Nanos,
 }
 
-/// What is known of a request under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnderWay {
     site: u32,
-    /// When it left its selector.
     sent: Nanos,
     status: Option<Status>,
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A request has come to its selector.
+    /// A request reaches its selector.
     AtSelector(u32),
     AtServer {
         request: u32,
         server: Server,
     },
-    /// A server has served a request that began at this time.
+    /// A server has served a request whose service began at `since`.
     Served {
         request: u32,
         server: Server,
         since: Nanos,
     },
-    /// An answer's copy has come to its selector.
+    /// An answer's copy reaches its selector.
     Copied {
         request: u32,
         server: Server,
     },
-    /// Rate control may let the first request of this backlog go.
+    /// Rate control may release the first request of this backlog.
     Retry {
         site: u32,
         group: u32,
     },
 }
 
-/// What oracles know: refreshed for the candidates of each choice.
+/// Refreshed for the candidates of each choice.
 #[derive(Clone)]
 struct Truths(Rc<[Shared<f64>]>);
 
@@ -89,15 +84,13 @@ impl Truth for Truths {
     }
 }
 
-/// What came out of a run.
 pub(super) struct Ran {
-    /// From each request's arrival to its answer; in the order of requests.
+    /// In the order of requests.
     pub(super) latencies: Vec<Nanos>,
-    /// Requests of each rack by the highest tier that they passed: what monitors count.
+    /// Each rack's requests by the highest tier passed, as monitors count them.
     pub(super) monitored: Vec<[u32; 3]>,
     pub(super) extra_hops: u64,
     pub(super) waited: u64,
-    /// The busiest accelerator's time.
     pub(super) busiest: Nanos,
     pub(super) end: Nanos,
     pub(super) events: u64,
@@ -110,27 +103,26 @@ pub(super) struct World<'a> {
     ways: Ways,
     ring: Ring,
     sites: Vec<Site>,
-    /// Of each client.
+    /// By client.
     site_of: Vec<u32>,
     servers: Servers<u32>,
-    /// Requests on their way to each server.
+    /// Requests in flight to each server.
     coming: Vec<u32>,
     truths: Truths,
     random: Pcg64,
     now: Nanos,
-    /// By time, then in the order in which they were planned.
+    /// By time, then in scheduling order.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     planned: u64,
     under_way: Vec<UnderWay>,
-    /// Of each selector and replica group, as in the simulator of C3: who waits, waits behind the others.
+    /// By selector and replica group, FIFO as in C3's simulator.
     backlogs: BTreeMap<(u32, u32), VecDeque<u32>>,
-    /// Answers of each server.
     sequences: Vec<u16>,
     ran: Ran,
 }
 
 impl<'a> World<'a> {
-    /// `placing`: where selectors are; none: at clients.
+    /// `placing`: `None` if clients select.
     pub(super) fn new(
         cell: &'a Cell,
         deployment: &'a Deployment,
@@ -180,7 +172,7 @@ impl<'a> World<'a> {
         self.add_sites(&places);
     }
 
-    /// New selectors, which know nothing, for what comes from now on. Answers still go to the selector that their request had (N7).
+    /// Installs fresh selectors for later requests. Answers still go to their request's selector (N7).
     fn place(&mut self, placing: &Placing) {
         let before = self.sites.len() as u32;
         let of = |&rack: &u32| before + placing.of_rack[rack as usize];
@@ -199,7 +191,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Until the last answer. From a time on, requests have another placing.
+    /// From the time of `change`, requests use its placing.
     pub(super) fn run(mut self, change: Option<(Nanos, &Placing)>) -> Ran {
         let mut change = change;
         for request in 0..self.requests.len() as u32 {
@@ -240,7 +232,6 @@ impl<'a> World<'a> {
         self.events.push(Reverse((at, self.planned, event)));
     }
 
-    /// A client has a request.
     fn send(&mut self, now: Nanos, request: u32) {
         self.now = now;
         let site = self.site_of[self.requests[request as usize].client as usize];
@@ -272,7 +263,7 @@ impl<'a> World<'a> {
     }
 
     fn retry(&mut self, now: Nanos, site: u32, group: u32) {
-        // Copies that have come are looked at first.
+        // Copies that have arrived are processed first.
         let now = self.sites[site as usize].free_at.max(now);
         while let Some(&request) = self.backlogs.get(&(site, group)).and_then(VecDeque::front) {
             if let Err(until) = self.choose(now, request, group) {
@@ -282,7 +273,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// To a server, or when to try again.
+    /// Fails with the time to retry.
     fn choose(&mut self, now: Nanos, request: u32, group: u32) -> Result<(), Nanos> {
         let candidates = self.ring.groups()[group as usize];
         if self.cell.selector == Selects::Oracle {
@@ -306,7 +297,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Between a selector, or its switch, and a server.
     fn down(&self, place: Place, server: Server) -> Nanos {
         self.ways.down(place, self.deployment.servers[usize::from(server.0)])
     }
@@ -342,7 +332,7 @@ impl<'a> World<'a> {
         let under_way = &mut self.under_way[request as usize];
         under_way.status = Some(status);
         let place = self.sites[under_way.site as usize].place;
-        // The answer goes the same way back; only its copy goes to the accelerator.
+        // The answer returns by the same path; only its copy goes to the accelerator.
         let back = now + self.down(place, server);
         self.plan(back + self.ways.to_accelerator, Event::Copied { request, server });
         let at_client = back + self.ways.up(place);
@@ -359,7 +349,7 @@ impl<'a> World<'a> {
 }
 
 impl Site {
-    /// Its accelerator takes this long for a packet that comes now, behind those that have come before. Returns when it is done.
+    /// Occupies the accelerator. Returns when it has processed this packet.
     fn takes(&mut self, now: Nanos, time: Nanos) -> Nanos {
         self.free_at = self.free_at.max(now) + time;
         self.busy += time;
@@ -382,12 +372,12 @@ impl Ways {
         }
     }
 
-    /// Between a client and its selector's switch; nothing where it has its own.
+    /// Between a client and its selector's switch; 0 if the client selects.
     fn up(&self, place: Place) -> Nanos {
         if self.at_switches { self.host + Nanos::from(Tree::up(place)) * self.trunk } else { 0 }
     }
 
-    /// Between a selector's switch, or the client that is a selector, and a server in this rack.
+    /// Between a selector's switch, or a selecting client, and a server in this rack.
     fn down(&self, place: Place, rack: u32) -> Nanos {
         let ends = if self.at_switches { self.host } else { 2 * self.host };
         ends + Nanos::from(self.tree.down(place, rack)) * self.trunk

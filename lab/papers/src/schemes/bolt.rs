@@ -1,16 +1,16 @@
-//! The published polling protocol (Bolt ch. 3), lean: no bytes, one event for what happens at one place. In the switch, or
-//! (`bolt-server`) in a process on a host.
+//! A lean model of the published polling protocol (Bolt ch. 3): no bytes, one event per place. It runs in the switch or (`bolt-server`) in
+//! a process on a host.
 //!
-//! An executor that is free asks; the answer is a task or a no-op, after which it waits and asks again. In the switch a
-//! retrieve passes once for each level that it looks at and for each task that it may not run (the swap search; in the model
-//! it holds the queue while it passes, so that searches do not meet). Tasks of a packet enter one a pass.
+//! A free executor asks; the answer is a task or a no-op, after which it waits and asks again. In the switch, a retrieve takes a pass for
+//! each level it examines and for each task it may not run (the swap search; it locks the model's queue, so searches do not meet). A
+//! packet's tasks enter at one per pass.
 //!
-//! **Idle polls are elided exactly.** While nothing is queued a poll changes nothing, and the next one of the same executor comes
-//! a period later. So idle executors stand on a wheel, ordered by the phase of their polls, and when a task arrives the wheel is
-//! read from that moment on, one poll after the other, until nothing is queued. A server is loaded by polls: there none is elided.
+//! **Idle polls are elided exactly.** While the queue is empty, a poll changes nothing. So idle executors are on a wheel, ordered by the
+//! phase of their polls. When a task arrives, the wheel is read from then on until the queue is empty. Polls load a server, so there none
+//! is elided.
 //!
-//! Of what happens at one nanosecond, tasks come first, then polls, in the order of their numbers: so that eliding does not
-//! change an order. Packets that bring work are late by chance, polls that bring none are not.
+//! Within a nanosecond, tasks precede polls, which are ordered by executor, so eliding does not change the order. Only packets that carry
+//! work have jitter.
 
 mod queue;
 mod state;
@@ -23,12 +23,11 @@ use queue::{Queue, Queued};
 use state::{Event, Events, Executor, Kind, Packet, Server};
 use wheel::Wheel;
 
-/// Runs a cell.
 pub(crate) fn run(cell: &Cell, polling: &Polling, server: bool) -> Result<CellResult, CellError> {
     Ok(Bolt::new(cell, polling, server)?.run())
 }
 
-/// When each task started, by its number: for tests.
+/// Start and number of each task; for tests.
 pub(crate) type Starts = Vec<(Nanos, u32)>;
 
 struct Bolt<'a> {
@@ -45,9 +44,8 @@ struct Bolt<'a> {
     times: Times,
     packet_tasks: usize,
     elide: bool,
-    /// By client: when its processor has sent what it had to.
+    /// By client: when its processor has sent everything so far.
     clients: Vec<Nanos>,
-    /// Tasks in flight, for closed loops.
     closed: Option<Closed>,
     jitter: state::Jitter,
     end: Nanos,
@@ -55,13 +53,12 @@ struct Bolt<'a> {
     starts: Option<Starts>,
 }
 
-/// What things take.
 struct Times {
-    /// What a program takes to send a packet, with its call of `sendto`.
+    /// Includes `sendto`.
     send: Nanos,
-    /// From when an executor asks to the switch.
+    /// From the executor's request.
     up: Nanos,
-    /// From the switch to the program.
+    /// To the program.
     down: Nanos,
     interval: Nanos,
     poll_again: Nanos,
@@ -83,7 +80,7 @@ impl Times {
     }
 }
 
-/// A closed loop: what ends is submitted anew, a packet at a time.
+/// Ended tasks are resubmitted, a packet at a time.
 struct Closed {
     owed: usize,
     until: Nanos,
@@ -176,7 +173,7 @@ impl<'a> Bolt<'a> {
 
     fn step(&mut self) -> bool {
         let Some(event) = self.events.pop() else { return false };
-        // Idle executors poll for ever.
+        // Idle executors poll forever.
         if event.at > self.end || (self.meter.open() == 0 && event.at >= self.cell.duration_ms * 1_000_000) {
             return false;
         }
@@ -211,7 +208,6 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    /// A client's call of submit: it sends packet by packet.
     fn job(&mut self, now: Nanos, index: u32) {
         let job = std::mem::take(&mut self.packets[index as usize]);
         self.free_packets.push(index);
@@ -226,9 +222,9 @@ impl<'a> Bolt<'a> {
         let sent = &mut self.clients[packet.client as usize];
         *sent = (*sent).max(now) + packet.tasks.len() as Nanos * SERVER_TASK_NS + self.times.send;
         let at = *sent + WAY_NS;
-        // Nothing is woken up in a switch.
+        // A switch needs no wake-up.
         let server_way = if self.server.is_some() { PASS_NS + WAY_NS + self.jitter.draw() } else { 0 };
-        packet.tasks.reverse(); // they are taken from the end
+        packet.tasks.reverse(); // taken from the end
         let index = self.keep(packet);
         self.events.push(at + server_way, Kind::Packet, index);
     }
@@ -250,7 +246,7 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    /// In the switch one task enters at a pass, and the rest recirculates.
+    /// In the switch one task enters per pass; the rest recirculates.
     fn enter(&mut self, now: Nanos, index: u32) {
         if self.server.is_some() {
             let packet = std::mem::take(&mut self.packets[index as usize]);
@@ -270,7 +266,7 @@ impl<'a> Bolt<'a> {
         let packet = self.packets[index as usize].header();
         let room = self.put(now, &packet, &task);
         if !room {
-            // The client gets an answer, and submits the rest again after a while.
+            // The client gets an answer and resubmits the rest after a while.
             self.packets[index as usize].tasks.push(task);
             return self.events.push(now + self.times.poll_again, Kind::Packet, index);
         }
@@ -298,7 +294,6 @@ impl<'a> Bolt<'a> {
         true
     }
 
-    /// The next poll that matters is the wheel's next.
     fn turn_wheel(&mut self, from: Nanos) {
         if let Some((at, executor)) = self.wheel.next(from)
             && self.wheel.cursor.is_none_or(|pending| (at, executor) < pending)
@@ -310,7 +305,7 @@ impl<'a> Bolt<'a> {
 
     fn cursor(&mut self, now: Nanos, executor: u32) {
         if self.wheel.cursor != Some((now, executor)) {
-            return; // another took its place
+            return; // superseded
         }
         self.wheel.cursor = None;
         if self.queue.is_empty() {
@@ -333,7 +328,7 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    /// An executor asks at a time that has come, or will: until then nothing befalls it.
+    /// `at` may be later; until then nothing happens to the executor.
     fn ask(&mut self, at: Nanos, executor: u32) {
         self.executors[executor as usize].asked = at;
         let way = self.times.up + if self.server.is_some() { PASS_NS + WAY_NS } else { 0 };
@@ -363,7 +358,6 @@ impl<'a> Bolt<'a> {
         self.poll(now, executor);
     }
 
-    /// A retrieve meets the queue.
     fn poll(&mut self, now: Nanos, executor: u32) {
         let e = &mut self.executors[executor as usize];
         let (found, passes) = self.queue.take(e.resources);

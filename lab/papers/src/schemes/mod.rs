@@ -1,4 +1,4 @@
-//! The schedulers that Midflight is compared with, as they run in a cell.
+//! The baseline schedulers, as they run in a cell.
 
 pub(crate) mod bolt;
 pub(crate) mod spark;

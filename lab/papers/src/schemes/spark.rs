@@ -1,5 +1,5 @@
-//! A central scheduler that takes its time for each task, for the shape of it: no sub-second tasks, and no bound beyond its
-//! capacity. Jobs wait for the driver, tasks for an executor, first come first served.
+//! A central scheduler with a cost per task, to show its shape: no sub-second tasks, and unbounded delay beyond its capacity. Jobs wait for
+//! the driver, tasks for an executor, first come, first served.
 
 use crate::calibration::{SPARK_JOB_NS, SPARK_TASK_NS};
 use crate::cell::{Cell, CellError, CellResult, Jobs, Load, Meter, Sample};
@@ -7,7 +7,6 @@ use midflight_endpoint::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Runs a cell.
 pub(crate) fn run(cell: &Cell) -> Result<CellResult, CellError> {
     match cell.load {
         Load::Noop { .. } => return Err(CellError::Unfit { scheme: "spark", load: "noop" }),
@@ -21,7 +20,7 @@ pub(crate) fn run(cell: &Cell) -> Result<CellResult, CellError> {
     for job in Jobs::new(cell)? {
         meter.submitted(job.tasks.len() as u64);
         for task in &job.tasks {
-            // The driver works on while earlier jobs are on their way, so the cost of a job is latency, not capacity.
+            // Jobs overlap in their fixed cost, so it adds latency but takes no capacity.
             driver = driver.max(job.at) + SPARK_TASK_NS;
             let Some(mut next) = free.peek_mut() else { continue };
             let Reverse((idle, group)) = *next;
@@ -41,7 +40,7 @@ pub(crate) fn run(cell: &Cell) -> Result<CellResult, CellError> {
     Ok(meter.result(events))
 }
 
-/// When each executor is free, and the group of its node.
+/// When each executor is free, and its node's group.
 fn executors(cell: &Cell) -> BinaryHeap<Reverse<(Nanos, usize)>> {
     let groups = cell.cluster.groups.iter().enumerate();
     let of_group = |(group, g): (usize, &crate::cell::Group)| {

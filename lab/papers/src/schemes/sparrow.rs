@@ -1,5 +1,5 @@
-//! Sparrow's parties as actors. Each is one thread, which does one thing after the other for what it costs; what comes meanwhile
-//! waits. Acknowledgements cost it nothing: they stand for those of TCP, which the kernel sends.
+//! Sparrow's parties as actors. Each is one thread that works sequentially, at a cost; input waits. Acknowledgements are free: they stand
+//! for TCP's, which the kernel sends.
 
 use crate::calibration::SparrowCosts;
 use crate::cell::closed::Closed;
@@ -14,22 +14,21 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The thread is done with what it did.
+/// The thread has finished its work.
 const DONE: u64 = 0;
-/// What came has been handed over to the thread; its number follows.
+/// Input has been handed over to the thread; its number follows.
 const HANDED: u64 = 1 << 60;
-/// A task begins on a slot, which follows.
+/// A task begins on the slot that follows.
 const BEGIN: u64 = 2 << 60;
-/// A task ends on a slot, which follows.
+/// A task ends on the slot that follows.
 const END: u64 = 3 << 60;
-/// A job is to be submitted.
+/// Submit a job.
 const SUBMIT: u64 = 4 << 60;
 const KIND: u64 = 0xf << 60;
 
-/// What all parties of a run tell.
 pub(crate) struct Books {
     pub(crate) meter: Meter,
-    /// When the scheduler had a job, by client and number; and how many of its tasks have not begun.
+    /// By client and job: when the scheduler received it, and how many of its tasks have not begun.
     placed: HashMap<(u64, u32), (Nanos, u32)>,
 }
 
@@ -39,7 +38,6 @@ pub(crate) fn books(meter: Meter) -> Shared {
     Rc::new(RefCell::new(Books { meter, placed: HashMap::new() }))
 }
 
-/// What a party does besides its protocol.
 pub(crate) trait Party: 'static {
     type Endpoint: Endpoint;
 
@@ -47,15 +45,15 @@ pub(crate) trait Party: 'static {
     fn start(&mut self, _context: &mut Context<'_>) {}
     fn event(&mut self, context: &mut Context<'_>, event: <Self::Endpoint as Endpoint>::Event);
     fn token(&mut self, _context: &mut Context<'_>, _token: u64) {}
-    /// What it costs its thread to take this datagram.
+    /// Thread time to receive this datagram.
     fn takes(&self, _operation: u8) -> Nanos {
         0
     }
-    /// What it costs its thread to send this one.
+    /// Thread time to send this datagram.
     fn sends(&self, _operation: u8) -> Nanos {
         0
     }
-    /// How long it takes until its thread has what was received.
+    /// Latency from reception to the thread.
     fn handover(&self, _operation: u8) -> Nanos {
         0
     }
@@ -67,7 +65,6 @@ enum Doing {
     Sending(SocketAddr, Vec<u8>),
 }
 
-/// A party and its thread.
 pub(crate) struct Thread<P> {
     party: P,
     inbox: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -85,7 +82,6 @@ impl<P: Party> Thread<P> {
         datagram.get(3).copied().unwrap_or(0)
     }
 
-    /// Until it is busy or has nothing to do.
     fn work(&mut self, context: &mut Context<'_>) {
         while let Doing::Nothing = self.doing {
             while let Some(event) = self.party.endpoint().poll_event() {
@@ -129,7 +125,7 @@ impl<P: Party> Actor for Thread<P> {
                 self.inbox.push_back((from, datagram.to_vec()));
                 self.work(context);
             }
-            // All of a party take equally long, so they come in the order in which they were received.
+            // Hand-overs of a party take equally long, which keeps the order.
             handover => {
                 self.handed.push_back((from, datagram.to_vec()));
                 context.after(handover, HANDED);
@@ -157,7 +153,7 @@ impl<P: Party> Actor for Thread<P> {
     }
 }
 
-/// Operations, by their bytes in `sparrow::wire`.
+/// By their bytes in `sparrow::wire`.
 mod operation {
     use midflight_baselines::sparrow::wire::Operation;
     pub(super) const SUBMIT: u8 = Operation::Submit as u8;
@@ -168,7 +164,6 @@ mod operation {
     pub(super) const DONE: u8 = Operation::Done as u8;
 }
 
-/// A scheduler.
 pub(crate) struct Scheduler {
     pub(crate) endpoint: sparrow::Scheduler,
     pub(crate) costs: SparrowCosts,
@@ -209,7 +204,6 @@ impl Party for Scheduler {
     }
 }
 
-/// A worker and its executors.
 pub(crate) struct Worker {
     pub(crate) endpoint: sparrow::Worker,
     pub(crate) costs: SparrowCosts,
@@ -242,7 +236,7 @@ impl Worker {
     }
 }
 
-/// When the scheduler had the job of this task, which begins.
+/// When the scheduler received the job of this task, which begins.
 fn placed(jobs: &mut HashMap<(u64, u32), (Nanos, u32)>, run: &worker::Run) -> Option<Nanos> {
     let name = (run.client, run.job);
     let (at, left) = jobs.get_mut(&name)?;
@@ -291,7 +285,7 @@ impl Party for Worker {
     }
 }
 
-/// A client. In a closed loop it submits anew what ends, a packet at a time.
+/// In a closed loop it resubmits ended tasks, a packet at a time.
 pub(crate) struct Client {
     pub(crate) endpoint: sparrow::Client,
     pub(crate) books: Shared,
@@ -358,7 +352,7 @@ impl Party for Client {
     }
 }
 
-/// A task whose argument says how long it takes and when it was submitted.
+/// A task whose argument holds its duration and submission time.
 fn task(duration: Nanos, submitted: Nanos, level: u8) -> TaskInfo {
     let mut argument = [0; 16];
     argument[..8].copy_from_slice(&duration.to_be_bytes());

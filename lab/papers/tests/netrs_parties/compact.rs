@@ -1,5 +1,5 @@
-//! The evaluation's compact world, from its own sources, so that the test sees the latency of each read. (Its public entry gives
-//! percentiles; that both are the same is tested.) The unit tests in these sources are therefore run here once more.
+//! The evaluation's compact world, included from its sources to see the latency of each read. (Its public entry gives percentiles; a test
+//! checks that both agree.) These sources' unit tests therefore run here again.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "sources of another crate, of which a part is used")]
 
@@ -39,33 +39,27 @@ use tree::{Place, Tree};
 use workload::Request;
 use world::World;
 
-/// When reads begin.
 pub(crate) const BEGIN: Nanos = SECOND;
 
-/// Who chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    /// Each client: CliRS.
+    /// CliRS.
     Clients,
-    /// The operator of each client's rack.
     Racks,
-    /// The first aggregation switch of each pod.
+    /// The first of each pod.
     Pods,
-    /// One core switch.
     Core,
 }
 
-/// A read, for both worlds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     pub(crate) at: Nanos,
     pub(crate) client: u32,
     pub(crate) group: u32,
-    /// In mean service times of the server that serves it.
+    /// In mean service times of its server.
     pub(crate) work: f64,
 }
 
-/// What both worlds get.
 pub(crate) struct Scenario {
     pub(crate) cell: Cell,
     deployment: Deployment,
@@ -74,14 +68,14 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Reads begin after a while: until then the real parties get ready, and what selectors do may depend on the time.
+    /// The real parties need time to get ready, and selectors may depend on the time.
     pub(crate) fn new(cell: Cell) -> Self {
         let mut scenario = Self::from_the_start(cell);
         scenario.requests.iter_mut().for_each(|request| request.at += BEGIN);
         scenario
     }
 
-    /// Reads begin as in a figure's cell.
+    /// Reads begin at once, as in a figure's cell.
     pub(crate) fn from_the_start(cell: Cell) -> Self {
         cell.check().unwrap();
         let deployment =
@@ -127,22 +121,20 @@ impl Scenario {
         })
     }
 
-    /// The servers' speeds: the same at the same time as in the compact world.
+    /// Equal at any time to those of the compact world.
     pub(crate) fn speeds(&self) -> Speeds {
         Speeds(Servers::new(self.cell.server_config(), self.cell.seed))
     }
 
-    /// Who chooses for each client, by number.
     pub(crate) fn site_of_client(&self, at: At, client: usize) -> usize {
         self.placing(at).map_or(client, |placing| placing.of_rack[self.deployment.clients[client] as usize] as usize)
     }
 
-    /// So many choose.
     pub(crate) fn sites(&self, at: At) -> usize {
         self.placing(at).map_or(self.deployment.clients.len(), |placing| placing.sites.len())
     }
 
-    /// The racks of the RSNodes, their pods, or none.
+    /// Empty if clients select.
     pub(crate) fn switches(&self, at: At) -> Vec<SwitchOf> {
         let of = |place: &Place| match *place {
             Place::Rack(rack) => SwitchOf::Rack(rack),
@@ -166,13 +158,13 @@ impl Scenario {
         }
     }
 
-    /// From each read's arrival to its answer, in the order of reads, in the compact world.
+    /// By read.
     pub(crate) fn latencies(&self, at: At) -> Vec<Nanos> {
         World::new(&self.cell, &self.deployment, &self.requests, self.placing(at).as_ref()).run(None).latencies
     }
 
-    /// The random bits by which each chooser's choices are made in the compact world, in the order of its reads: reads come to all choosers
-    /// of a placement in the order in which they arrive, as their way is equally long.
+    /// Random bits of each site's choices, in the order of its reads. All ways to a placement's sites are equally long, so reads reach them
+    /// in arrival order.
     pub(crate) fn luck(&self, at: At) -> Vec<VecDeque<u64>> {
         let mut random = stream(self.cell.seed, Purpose::Choices, 0);
         let mut luck = vec![VecDeque::new(); self.sites(at)];
@@ -182,29 +174,25 @@ impl Scenario {
             luck[site_of[request.client as usize]].push_back(random.random());
         }
         if let [only] = &mut luck[..] {
-            // With rate control it may have to choose more often for a read.
+            // With rate control it may choose several times per read.
             only.extend((0..100 * self.requests.len()).map(|_| random.random::<u64>()));
         }
         luck
     }
 }
 
-/// An RSNode's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SwitchOf {
-    /// That of a rack.
     Rack(u32),
-    /// The first aggregation switch of a pod.
+    /// The first of the pod.
     Pod(u32),
-    /// The first core switch.
     Core,
 }
 
-/// How fast servers are.
 pub(crate) struct Speeds(Servers<()>);
 
 impl Speeds {
-    /// How long a server takes for so much work that begins now. (A server that has nothing to do would take its mean service time.)
+    /// An idle server's expected time is its mean service time.
     pub(crate) fn takes(&mut self, now: Nanos, server: u16, work: f64) -> Nanos {
         (self.0.expected(now, Server(server), 0) * work) as Nanos
     }

@@ -1,5 +1,5 @@
-//! The same scenario with the real parties: the operator with its C core, the selector beside it, servers and clients of production, in the
-//! simulator's network.
+//! The same scenario with the real parties in the simulator's network: the operator with its C core, its selector, and production servers
+//! and clients.
 
 use crate::compact::{At, BEGIN, Scenario, SwitchOf};
 use midflight_dataplane::replicas::{ReplicasConfig, Rule};
@@ -22,54 +22,53 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Each so long after the one before.
 const COOKIE_EVERY: Nanos = 200_000;
-/// Tokens from here on are of those first reads.
+/// Tokens of the first reads start here.
 const FIRST: u64 = 1 << 32;
 
-/// A switch takes so long for a packet,
+/// Per packet.
 pub(crate) const PASS: Nanos = 400;
-/// and a link for a usual one, of about 150 bytes with all headers.
+/// For about 150 bytes with all headers.
 pub(crate) const PACKET: Nanos = 120;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 
-/// What there is in the real world only, and differences that are planted.
+/// Differences from the compact world, intended or planted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Real {
     pub(crate) at: At,
     pub(crate) select: Algorithm,
     pub(crate) hardware: Kind,
-    /// Whether ties are broken as in the compact world.
+    /// Break ties as in the compact world.
     pub(crate) same_luck: bool,
-    /// How many selectors each believes that there are; `None`: as many as there are.
+    /// Number of selectors each assumes; `None`: the actual number.
     pub(crate) selectors: Option<u32>,
-    /// Services last so many hundredths of what they should.
+    /// Service time, in per cent of the correct one.
     pub(crate) service_percent: u64,
-    /// So many times the time that a packet takes the accelerator.
+    /// Factor on the accelerator's time per packet.
     pub(crate) accelerator: u64,
-    /// What selectors see of what servers say of themselves.
+    /// Whether selectors see servers' statuses.
     pub(crate) sees_statuses: bool,
-    /// How often clients send a read.
+    /// Maximum transmissions of a read.
     pub(crate) sends_max: u32,
     /// How long rate control holds a request.
     pub(crate) hold: Option<Nanos>,
-    /// Of the nodes' own random numbers.
+    /// Seed of the nodes' own random numbers.
     pub(crate) seed: u64,
 }
 
 /// Links and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Packets have no length, and switches take no time: only what the compact world has too.
+    /// Packets have no length and switches take no time, as in the compact world.
     Ideal,
-    /// 10 Gbit/s and 400 ns a switch come on top of a link's time.
+    /// 10 Gbit/s and 400 ns per switch, in addition to a link's delay.
     Usual,
-    /// They are within it: a link's time is that between two switches.
+    /// The same, included in the delay of links between switches.
     Within,
 }
 
 impl Real {
-    /// Of a scenario, without a planted difference.
+    /// Nothing planted.
     pub(crate) fn new(at: At, select: Algorithm, hardware: Kind, seed: u64) -> Self {
         Self {
             at,
@@ -95,7 +94,7 @@ impl Real {
             topology: Topology::fat_tree(network.arity),
             link: link(network.host_ns),
             trunk: link(network.trunk_ns),
-            // A selector sends to servers at once, not by its operator: its whole way is before it.
+            // A selector sends to servers directly, not through its operator: its whole delay comes first.
             switch: SwitchConfig {
                 pass,
                 packets_per_second: 0,
@@ -112,11 +111,11 @@ impl Real {
     }
 }
 
-/// What decides between equal servers in the compact world.
+/// The compact world's tie-breaks.
 #[derive(Clone, Default)]
 struct Luck {
     bits: VecDeque<u64>,
-    /// The first of equals depends on their order. The real parties keep servers of a group by number.
+    /// The first of equals depends on their order. The real parties sort a group's servers by number.
     groups: Vec<Candidates>,
 }
 
@@ -130,7 +129,7 @@ impl Luck {
     }
 }
 
-/// A selector of production, with the compact world's luck, or without a part of the statuses.
+/// The compact world's tie-breaks, or parts of the statuses removed.
 struct Changed {
     inner: Box<dyn Selector + Send>,
     luck: Option<Luck>,
@@ -161,7 +160,7 @@ impl Selector for Changed {
     }
 }
 
-/// When each read ended, by its token.
+/// By token.
 #[derive(Default)]
 struct Ends {
     tokens: HashMap<(NodeId, ReadKey), u64>,
@@ -184,15 +183,12 @@ impl Sink for Ends {
     }
 }
 
-/// What came out.
 pub(crate) struct Seen {
-    /// From each read's arrival to its answer, in the order of reads.
+    /// By read.
     pub(crate) latencies: Vec<Nanos>,
-    /// Requests that clients sent for them.
     pub(crate) sent: u64,
 }
 
-/// The nodes of a world.
 struct Nodes {
     operators: Vec<NodeId>,
     selectors: Vec<NodeId>,
@@ -200,13 +196,12 @@ struct Nodes {
     clients: Vec<NodeId>,
 }
 
-/// Runs it until the last answer.
 pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     let mut world = World::with_hardware(real.seed, Faults::INSTANT, &real.hardware(scenario));
     world.set_sink(Box::new(Ends::default()));
     let nodes = Nodes::add(&mut world, scenario, real);
     nodes.set_rules(&mut world, scenario, real);
-    // Each client gets its cookies with reads of groups that no selector knows, which teach it nothing.
+    // Each client gets its cookies by reads of groups that no selector knows, so selectors learn nothing.
     assert!(scenario.reads().all(|read| read.at >= BEGIN));
     let servers = nodes.servers.len();
     let own = if real.at == At::Clients { servers } else { 1 };
@@ -234,7 +229,7 @@ pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     }
     let latency = |(token, at): (u64, Nanos)| ends.ended[&token] - at;
     let latencies = (0..).zip(scenario.reads().map(|read| read.at)).map(latency).collect();
-    // Each of the first reads was sent twice: without its cookie, and with it.
+    // Each of the first reads was sent twice: without and with its cookie.
     Seen { latencies, sent: ends.sent - 2 * first }
 }
 
@@ -326,7 +321,7 @@ impl Nodes {
     }
 }
 
-/// Those with an operator: all racks', then RSNodes' that are at no rack.
+/// Switches with an operator: all racks', then those of RSNodes outside racks.
 fn switches(scenario: &Scenario, real: &Real) -> Vec<SwitchOf> {
     let racks = (0..scenario.racks()).map(SwitchOf::Rack);
     let others = scenario.switches(real.at).into_iter().filter(|switch| !matches!(switch, SwitchOf::Rack(_)));

@@ -1,25 +1,24 @@
-//! The configuration of a scheduler.
 
 use super::super::{ConfigError, RetryConfig};
 use std::net::SocketAddr;
 
-/// The configuration of a scheduler.
+/// A scheduler's configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// The workers and how many slots each has. Not needed without probing.
+    /// The workers and their slot counts. Unused without probing.
     pub workers: Vec<(SocketAddr, u32)>,
-    /// Reservations for each task: 1 to 64. Default 2.
+    /// Reservations per task: 1 to 64. Default 2.
     pub ratio: f64,
-    /// `false`: no reservations, slots ask by themselves. Default `true`.
+    /// `false`: no reservations, slots poll. Default `true`.
     pub probing: bool,
-    /// The seed of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How requests are repeated.
+    /// Retry policy.
     pub retry: RetryConfig,
 }
 
 impl SchedulerConfig {
-    /// With the papers' values.
+    /// Uses the papers' values.
     #[must_use]
     pub fn new(seed: u64, workers: Vec<(SocketAddr, u32)>) -> Self {
         Self { workers, ratio: 2.0, probing: true, seed, retry: RetryConfig::default() }

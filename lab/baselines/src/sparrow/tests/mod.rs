@@ -1,4 +1,4 @@
-//! Client, scheduler and workers together, over a network that loses, duplicates and delays packets.
+//! Client, scheduler and workers over a network that loses, duplicates and delays packets.
 
 use super::client::Event as ClientEvent;
 use super::worker::Event as Work;
@@ -32,7 +32,7 @@ enum Event {
     Wake { party: usize },
 }
 
-/// Scheduler 0 (and 1), then workers, then a client.
+/// Parties in this order: scheduler 0 (and 1), workers, a client.
 struct World {
     parties: Vec<Party>,
     heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// Until nothing is left to do (slots that ask without a reservation do so for ever), or `until`.
+    /// Runs until idle or `until`. Slots without probing poll forever.
     fn run(&mut self, until: Nanos) {
         while let Some(Reverse((at, _, event))) = self.heap.pop() {
             if at > until {
@@ -200,7 +200,7 @@ impl World {
         worker
     }
 
-    /// Every task ran once and was reported once, and no record is left.
+    /// Each task ran once and was reported once, and no record is left.
     fn assert_all_once(&self, jobs: &[(u32, usize)], workers: usize) {
         for &(job, tasks) in jobs {
             for tid in 0..tasks as u32 {
@@ -228,7 +228,7 @@ fn a_job_runs_once_and_what_is_left_over_is_cancelled() {
     let taken_back: u64 = (0..4).map(|index| world.worker(index).counters().cancelled).sum();
     assert!(taken_back > 50, "and reaches the queues: {taken_back}");
     assert_eq!(world.most_running, 2);
-    // 100 tasks of 5 ms on 8 slots, and a timer that has nothing left to do.
+    // 100 tasks of 5 ms on 8 slots, then a last retry timer that does nothing.
     assert!((62..95).contains(&(world.now / MS)), "{} ms", world.now / MS);
 }
 

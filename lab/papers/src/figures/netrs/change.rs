@@ -1,4 +1,4 @@
-//! What the paper says of a new plan: latency may rise for a time, as new RSNodes know nothing.
+//! The paper's claim about a new plan: latency may rise for a time, as new RSNodes know nothing.
 
 use super::{ILP, NS_PER_MS, Replicas, TOR};
 use crate::differences;
@@ -24,30 +24,30 @@ pub(in super::super) const FIGURE: Figure = Figure {
 };
 
 const CHANGES: &str = "ilp@change";
-/// The same requests, for which RSNodes have chosen from the beginning.
+/// RSNodes that have selected from the beginning.
 const SETTLED: &str = "ilp@settled";
-/// When the plan changes: at about the middle of all requests.
+/// About the middle of the run.
 const CHANGE_MS: u32 = 3_400;
-/// Milliseconds after the change in which it would cost something, and before it.
+/// Milliseconds after and before the change, to measure its cost.
 const FIRST_MS: u64 = 100;
 const BEFORE_MS: u64 = 200;
-/// When it should be over.
+/// The cost should be gone.
 const LATER_MS: (u64, u64) = (1_000, 2_000);
 
-/// A quick run is as long: it takes a second, and windows need their time.
+/// Quick runs are as long: it takes a second, and the windows need it.
 fn cases(_effort: Effort) -> Vec<Case> {
     let at = |place, ms| ILP.case(place, Effort::Full, |cell| cell.change_at_ms = Some(ms));
     vec![at("change", CHANGE_MS), at("settled", 0)]
 }
 
-/// The mean latency of the requests that come from one time to another, in milliseconds of the run.
+/// In milliseconds of the run.
 fn mean(result: &CellResult, (from, until): (u64, u64)) -> f64 {
     let bucket = |ms: u64| (ms / BUCKET_MS) as usize;
     let window = result.over_time_ms.get(bucket(from)..bucket(until)).unwrap_or_default();
     window.iter().sum::<f64>() / window.len() as f64
 }
 
-/// The rule of `rise` was made when its result was known: one before compared with settled RSNodes only, which meet shorter queues.
+/// The rule of `rise` was made after its result was known. An earlier rule compared only with settled RSNodes, which have shorter queues.
 fn reduce(results: &Replicas) -> Findings {
     let change = u64::from(CHANGE_MS);
     let (first, later) = ((change, change + FIRST_MS), (change + LATER_MS.0, change + LATER_MS.1));
@@ -81,7 +81,6 @@ fn reduce(results: &Replicas) -> Findings {
     Findings { rows, plots: vec![plot(results)], notes: vec![note], ..Findings::default() }
 }
 
-/// Within this factor latency is stable.
 const STABLE: f64 = 1.05;
 
 fn plot(results: &Replicas) -> Plot {

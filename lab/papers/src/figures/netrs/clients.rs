@@ -30,7 +30,7 @@ const CLIENTS: [u32; 7] = [100, 200, 300, 400, 500, 600, 700];
 /// The paper's default.
 const DEFAULT: &str = "500";
 
-/// What the paper leaves open, or says otherwise elsewhere: the default cell with one thing changed.
+/// Changes one thing that the paper leaves open, or contradicts elsewhere.
 struct Variant {
     key: &'static str,
     words: &'static str,
@@ -64,7 +64,6 @@ const VARIANTS: [Variant; 5] = [
         change: |cell| (cell.range, cell.utilisation) = (1.0, 0.45),
     },
 ];
-/// The paper's example of a plan.
 const EXAMPLE: Contender = Contender { key: "example", placement: Placement::Example, ..ILP };
 
 fn cases(effort: Effort) -> Vec<Case> {
@@ -104,7 +103,6 @@ fn reduce(results: &Replicas) -> Findings {
     Findings { rows, plots: plots(results, "clients", &places), notes: notes(results), ..Findings::default() }
 }
 
-/// How curves run from 100 to 700 clients.
 fn shapes(results: &Replicas) -> Vec<Row> {
     let unchanged = ("roughly unchanged", Band::around(1.0, RATIO_WITHIN));
     let grows = ("grows", Band::from(RATIO_WITHIN));

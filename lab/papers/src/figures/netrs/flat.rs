@@ -1,4 +1,4 @@
-//! A check of selectors without a network, against a port of C3's public simulator.
+//! Checks selectors without a network against a port of C3's public simulator.
 
 use super::{MEAN, P99, Replicas};
 use crate::differences;
@@ -22,7 +22,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     reduce: Reduce::Replicas(reduce),
 };
 
-/// The selector, how many of them, and the port's mean and 99th percentile in milliseconds.
+/// The selector, the number of selectors, and the port's mean and 99th percentile in milliseconds.
 const ROWS: [(Selects, u32, f64, f64); 5] = [
     (Selects::Really(Algorithm::C3RateControl), 500, 7.3, 43.8),
     (Selects::Really(Algorithm::C3), 500, 7.0, 41.5),

@@ -1,13 +1,13 @@
-//! The figures of NetRS: who takes part, and what their cells have in common.
+//! The figures of NetRS: contenders, and what their cells share.
 //!
 //! | where | figure |
 //! |---|---|
-//! | `clients`, `skew`, `utilisation`, `service` | 4 to 7 of the paper |
-//! | `change` | what the paper says of a new plan |
-//! | `flat` | a check against the public simulator of C3, without a network |
+//! | `clients`, `skew`, `utilisation`, `service` | figures 4 to 7 of the paper |
+//! | `change` | the paper's claim about a new plan |
+//! | `flat` | a check against C3's public simulator, without a network |
 //! | `selectors` | beyond the paper: all selectors at clients, racks and RSNodes |
 //!
-//! All rows are [seen](crate::findings::Class::Seen): their rules were written after results had been seen.
+//! All rows are [seen](crate::findings::Class::Seen): their rules were written after results were known.
 
 pub(super) mod change;
 pub(super) mod clients;
@@ -26,12 +26,9 @@ use std::fmt::Display;
 
 type Replicas = Results<CellResult>;
 
-/// Who chooses replicas.
 #[derive(Clone, Copy)]
 struct Contender {
-    /// The beginning of its cases' names.
     key: &'static str,
-    /// In legends.
     label: &'static str,
     hue: Hue,
     placement: Placement,
@@ -49,7 +46,7 @@ const ILP: Contender =
     Contender { key: "ilp", label: "NetRS-ILP: as planned", hue: Hue::Published, placement: Placement::Ilp };
 const ALL: [Contender; 3] = [CLIRS, TOR, ILP];
 
-/// Requests of a run (section V-A); fewer in a quick one.
+/// Section V-A; fewer in a quick run.
 fn requests(effort: Effort) -> u32 {
     effort.pick(600_000, 60_000)
 }
@@ -59,7 +56,7 @@ impl Contender {
         format!("{}@{place}", self.key)
     }
 
-    /// The paper's default cell with this placement, but for what `change` does.
+    /// The paper's default cell with this placement, modified by `change`.
     fn case(&self, place: impl Display, effort: Effort, change: impl FnOnce(&mut Cell)) -> Case {
         let mut cell = Cell { placement: self.placement, requests: requests(effort), seed: 0, ..Cell::default() };
         change(&mut cell);
@@ -67,13 +64,11 @@ impl Contender {
     }
 }
 
-/// All three schemes at each of these places.
 fn sweep<P: Display + Copy>(effort: Effort, places: &[P], change: impl Fn(&mut Cell, P)) -> Vec<Case> {
     let of_place = |&place: &P| ALL.map(|contender| contender.case(place, effort, |cell| change(cell, place)));
     places.iter().flat_map(of_place).collect()
 }
 
-/// What is compared, and how the paper calls it.
 #[derive(Clone, Copy)]
 struct Quantity {
     key: &'static str,
@@ -85,7 +80,7 @@ const MEAN: Quantity = Quantity { key: "mean", label: "mean", of: |result| resul
 const P99: Quantity =
     Quantity { key: "p99", label: "99th percentile", of: |result| result.latency.at(0.99) * NS_PER_MS };
 
-/// By how much of `over`'s `under`'s is lower, seed by seed.
+/// By how much `under` is below `over`, seed by seed.
 fn reductions(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Vec<f64> {
     let both = results.of(over).iter().zip(results.of(under));
     both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
@@ -95,7 +90,7 @@ fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) ->
     Estimate::of(&reductions(results, over, under, quantity))
 }
 
-/// The mean of that over places, seed by seed.
+/// Over places.
 fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
     let by_pair: Vec<Vec<f64>> = pairs.iter().map(|(over, under)| reductions(results, over, under, quantity)).collect();
     let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
@@ -103,13 +98,11 @@ fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quan
     Estimate::of(&(0..seeds).map(of_seed).collect::<Vec<_>>())
 }
 
-/// Whether the three schemes are in the paper's order at a place.
 fn in_order(results: &Replicas, place: &str, quantity: Quantity) -> Holds {
     let above = |over: Contender, under: Contender| results.is_above(&over.at(place), &under.at(place), quantity.of);
     above(CLIRS, TOR).and(above(TOR, ILP))
 }
 
-/// NetRS-ILP against another scheme at a place.
 fn against(results: &Replicas, other: Contender, place: &str, words: &str, quantity: Quantity, paper: f64) -> Row {
     let name = format!("{}-{}-{place}", other.key, quantity.key);
     let what = format!("NetRS-ILP's {} is below {}'s by, {words}", quantity.label, short(other));
@@ -117,8 +110,8 @@ fn against(results: &Replicas, other: Contender, place: &str, words: &str, quant
         .found(reduction(results, &other.at(place), &ILP.at(place), quantity), in_order(results, place, quantity))
 }
 
-/// The least and the most by which NetRS-ILP is below another scheme over a sweep, of which the paper gives the range. These rows were made
-/// when the results were known: before, each place had a row, which had to lie in the range, so that its own ends could only be unsure.
+/// The paper gives the range over a sweep. These rows were made after the results were known. Before, each place had its own row that had
+/// to lie in the range, so the places at its ends could only be unsure.
 fn range(
     results: &Replicas,
     other: Contender,
@@ -140,7 +133,7 @@ fn range(
     [row("least", "at least", all.first(), least), row("most", "at most", all.last(), most)]
 }
 
-/// How a scheme's quantity at one place compares with that at another.
+/// At one place relative to another.
 fn growth(
     results: &Replicas,
     contender: Contender,
@@ -158,7 +151,7 @@ fn growth(
     ))
 }
 
-/// By how much more a scheme is below another one at one place than at another, seed by seed.
+/// Seed by seed.
 fn reduction_growth(
     results: &Replicas,
     (over, under): (Contender, Contender),
@@ -178,7 +171,6 @@ fn short(contender: Contender) -> &'static str {
     contender.label.split(':').next().unwrap_or_default()
 }
 
-/// A quantity of all three over a sweep.
 fn plot(
     results: &Replicas,
     name: &'static str,
@@ -206,13 +198,11 @@ fn plot(
     }
 }
 
-/// Both quantities over a sweep.
 fn plots(results: &Replicas, label: &'static str, places: &[(String, f64)]) -> Vec<Plot> {
     let title = |quantity: Quantity| format!("Latency of reads, {}", quantity.label);
     vec![plot(results, "mean", title(MEAN), label, MEAN, places), plot(results, "p99", title(P99), label, P99, places)]
 }
 
-/// How many RSNodes NetRS-ILP has at a place, for a note.
 fn rsnodes(results: &Replicas, case: &str) -> String {
     let mean = |of: fn(&CellResult) -> u32| results.mean(case, |result| f64::from(of(result)));
     let bound = results.mean(case, |result| result.rsnodes_bound.map_or(f64::NAN, f64::from));

@@ -1,4 +1,4 @@
-//! Beyond the paper: every selector at clients, at the switches of racks and at RSNodes, and how far the oracle is.
+//! Beyond the paper: every selector at clients, racks and RSNodes, compared with the oracle.
 
 use super::{ALL, Contender, ILP, MEAN, NS_PER_MS, P99, Quantity, Replicas};
 use crate::differences;
@@ -22,8 +22,8 @@ pub(in super::super) const FIGURE: Figure = Figure {
     reduce: Reduce::Replicas(reduce),
 };
 
-/// The selector that is said to be the best at RSNodes. Its numbers were found in this world with the seeds 101 to 108, so
-/// that other seeds show that it is not made for those, and not that it is better in another world.
+/// Tuned in this world with seeds 101 to 108. Other seeds show that it is not overfitted to those, but not that it is better in another
+/// world.
 const BEST: Algorithm = Algorithm::Quadratic;
 
 fn all() -> Vec<Selects> {
@@ -65,7 +65,6 @@ fn reduce(results: &Replicas) -> Findings {
     }
 }
 
-/// Of each selector at RSNodes.
 fn numbers(results: &Replicas) -> Vec<Number> {
     let of = |selector: Selects| {
         [MEAN, P99].map(|quantity| Number {

@@ -1,4 +1,4 @@
-//! NetRS, figure 7: how long requests are in service.
+//! NetRS, figure 7: service times.
 
 use super::{CLIRS, ILP, MEAN, P99, Replicas, against, plots, range, reduction, reduction_growth, rsnodes, sweep};
 use crate::differences;
@@ -22,9 +22,9 @@ pub(in super::super) const FIGURE: Figure = Figure {
 /// Microseconds.
 const SERVICES: [u32; 5] = [100, 500, 1_000, 2_000, 4_000];
 
-/// The abstract's maximum of the 99th percentile, which the text places nowhere; figures 4 to 6 have lower ones.
+/// The abstract's maximum reduction of the 99th percentile. The text does not locate it; figures 4 to 6 have lower ones.
 const MOST_OF_ALL: f64 = 0.871;
-/// How much there is to gain at the shortest service time.
+/// The possible gain at the shortest service time.
 const ORACLE: &str = "ilp@oracle";
 
 fn cases(effort: Effort) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! NetRS, figure 5: how unevenly clients ask.
+//! NetRS, figure 5: skew of clients' demand.
 
 use super::{CLIRS, ILP, MEAN, P99, Replicas, against, growth, plots, rsnodes, sweep};
 use crate::differences;
@@ -17,7 +17,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     reduce: Reduce::Replicas(reduce),
 };
 
-/// Percent of requests that a fifth of the clients has.
+/// Percent of requests from a fifth of the clients.
 const SKEWS: [u32; 4] = [20, 70, 80, 90];
 
 fn cases(effort: Effort) -> Vec<Case> {

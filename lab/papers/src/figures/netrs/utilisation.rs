@@ -1,4 +1,4 @@
-//! NetRS, figure 6: how busy the servers are.
+//! NetRS, figure 6: utilisation of the servers.
 
 use super::{ALL, CLIRS, ILP, MEAN, P99, Replicas, TOR, growth, plots, range, reduction_growth, rsnodes, sweep};
 use crate::differences;

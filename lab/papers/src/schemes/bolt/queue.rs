@@ -1,15 +1,14 @@
-//! The switch's queues, one a level.
+//! The switch's queues, one per level.
 
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
-/// A task in the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queued {
     pub(super) submitted: Nanos,
     pub(super) stored: Nanos,
     pub(super) duration_ns: Nanos,
-    /// In the order in which tasks entered.
+    /// In the order of entry.
     pub(super) number: u32,
     pub(super) level: u8,
     pub(super) resources: u8,
@@ -18,7 +17,6 @@ pub(super) struct Queued {
 pub(super) struct Queue {
     levels: Vec<Level>,
     tasks: usize,
-    /// Tasks that a level may hold.
     room: usize,
     pub(super) polls: u64,
     pub(super) noops: u64,
@@ -27,9 +25,9 @@ pub(super) struct Queue {
 
 struct Level {
     tasks: VecDeque<Queued>,
-    /// How many ask for each set of resources.
+    /// Tasks that require each set of resources.
     masks: Box<[u32; 256]>,
-    /// Which sets are asked for at all, to look only at these.
+    /// The sets that occur.
     asked: Vec<u8>,
 }
 
@@ -43,7 +41,7 @@ impl Queue {
         self.tasks == 0
     }
 
-    /// `false`: its queue is full.
+    /// `false`: the queue is full.
     pub(super) fn put(&mut self, task: Queued) -> bool {
         let last = self.levels.len();
         let level = &mut self.levels[usize::from(task.level).clamp(1, last) - 1];
@@ -61,8 +59,8 @@ impl Queue {
         true
     }
 
-    /// The first task of the highest level that this executor may run, and how many more passes it took to find it: one for each
-    /// level before, and one for each task that it may not run. Those keep their order.
+    /// Takes the first task of the highest level this executor may run. Also returns the extra passes: one per level before, and one per
+    /// task skipped. Skipped tasks keep their order.
     pub(super) fn take(&mut self, resources: u8) -> (Option<Queued>, Nanos) {
         self.polls += 1;
         let mut passes = 0;

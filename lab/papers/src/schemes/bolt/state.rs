@@ -1,4 +1,4 @@
-//! Executors, packets, the server, and what happens next.
+//! Executors, packets, the server, and events.
 
 use super::queue::Queued;
 use crate::calibration::{RECEIVE_JITTER_NS, SOCKET_DATAGRAMS};
@@ -9,7 +9,7 @@ use midflight_sim::time::Calendar;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// What happens; of one nanosecond in this order.
+/// In this order within a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -21,11 +21,11 @@ pub(super) enum Kind {
     Packet,
     /// Its next task enters the queue.
     Enter,
-    /// A poll of an executor that was working arrives.
+    /// A poll of a previously busy executor arrives.
     Poll,
-    /// A poll of an idle executor arrives (elided: only where it matters).
+    /// A poll of an idle executor arrives (elided unless it matters).
     Cursor,
-    /// A server has come to a poll.
+    /// A server has processed a poll.
     Served,
     /// A task reaches an executor.
     Task,
@@ -46,7 +46,7 @@ impl Kind {
         Self::End,
     ];
 
-    /// Polls of both kinds are of one rank: their executors' numbers decide.
+    /// Equal for both kinds of polls, so that executors' numbers decide.
     fn rank(self) -> u64 {
         if self == Self::Cursor { Self::Poll as u64 } else { self as u64 }
     }
@@ -59,7 +59,7 @@ pub(super) struct Event {
     pub(super) index: u32,
 }
 
-/// What happens when; rank, number and kind in one word, so that the order of one nanosecond is that of the words.
+/// Rank, number and kind share a word, which orders a nanosecond's events.
 #[derive(Default)]
 pub(super) struct Events {
     calendar: Calendar<()>,
@@ -82,12 +82,11 @@ impl Events {
     }
 }
 
-/// An executor: what it runs, or last ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Executor {
     pub(super) group: u32,
     pub(super) resources: u8,
-    /// It has to tell the end of a task with its next poll.
+    /// Its next poll reports the end of a task.
     pub(super) completed: bool,
     pub(super) asked: Nanos,
     pub(super) taken: Nanos,
@@ -100,7 +99,7 @@ impl Executor {
     }
 }
 
-/// A job, or a packet of one. Tasks are taken from the end.
+/// Tasks are taken from the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packet {
     pub(super) client: u32,
@@ -109,13 +108,12 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// Without its tasks.
     pub(super) fn header(&self) -> Self {
         Self { client: self.client, submitted: self.submitted, tasks: Vec::new() }
     }
 }
 
-/// A process on a host, with one thread and a socket's buffer.
+/// One thread with a socket buffer.
 #[derive(Default)]
 pub(super) struct Server {
     busy_until: Nanos,
@@ -125,7 +123,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// When it has done a request that arrives now; `None`: there was no room.
+    /// When the request is done; `None` if the buffer is full.
     pub(super) fn take(&mut self, now: Nanos, cost: Nanos) -> Option<Nanos> {
         if self.waiting >= SOCKET_DATAGRAMS {
             self.dropped += 1;
@@ -142,7 +140,6 @@ impl Server {
     }
 }
 
-/// How late packets are that bring work.
 pub(super) struct Jitter(Pcg64);
 
 impl Jitter {

@@ -79,7 +79,7 @@ fn the_switch_is_linear_and_a_server_is_not() {
     assert!((all / 23.0 - 1.0).abs() < 0.03, "{all} M/s of 720");
     assert!((all / some / 5.0 - 1.0).abs() < 0.03, "{some} M/s of 144, {all} M/s of 720");
     for executors in [144u32, 240, 720] {
-        // Longer than clients take to submit again what is lost among polls.
+        // Longer than clients take to resubmit what is lost among polls.
         let rate = noop(server(), executors, 900);
         assert!((rate / 0.5 - 1.0).abs() < 0.1, "{rate} M/s of {executors}");
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 pub(super) struct Wheel {
     period: Nanos,
-    /// Phase and number, of all that are idle.
+    /// Phase and number.
     idle: BTreeSet<(Nanos, u32)>,
-    /// By executor: its first poll at the switch; the others come a period apart.
+    /// By executor: its first poll; others follow a period apart.
     first: Vec<Nanos>,
-    /// The poll that is read next, while anything is queued.
+    /// The next poll to read while tasks are queued.
     pub(super) cursor: Option<(Nanos, u32)>,
 }
 
@@ -18,7 +18,6 @@ impl Wheel {
         Self { period, idle: BTreeSet::new(), first: vec![0; executors], cursor: None }
     }
 
-    /// Its first poll reaches the switch at `first`.
     pub(super) fn insert(&mut self, executor: u32, first: Nanos) {
         self.first[executor as usize] = first;
         self.idle.insert((first % self.period, executor));
@@ -28,17 +27,15 @@ impl Wheel {
         self.idle.remove(&(self.first[executor as usize] % self.period, executor));
     }
 
-    /// Whether a poll of this executor reaches the switch at this time, which has its phase.
+    /// `at` must be in its phase.
     pub(super) fn due(&self, executor: u32, at: Nanos) -> bool {
         self.first[executor as usize] <= at
     }
 
-    /// The first place at this time or later.
     pub(super) fn next(&self, at: Nanos) -> Option<(Nanos, u32)> {
         self.from(at, 0)
     }
 
-    /// The place after this one.
     pub(super) fn after(&self, at: Nanos, executor: u32) -> Option<(Nanos, u32)> {
         self.from(at, executor + 1)
     }
