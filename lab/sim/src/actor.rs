@@ -1,4 +1,4 @@
-//! What runs on a node of the world.
+//! Actors: what runs on a node of the world.
 
 use crate::{Context, NodeId};
 use midflight_endpoint::{File, Link, Nanos};
@@ -8,95 +8,95 @@ use std::net::SocketAddr;
 
 /// What runs on a node.
 pub trait Actor: Any {
-    /// It begins to run.
+    /// Called when its process starts.
     fn start(&mut self, _context: &mut Context<'_>) {}
 
     /// A datagram has arrived.
     fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
 
-    /// A datagram to another node passes the switch that it is in ([`crate::World::attach`]). It may change the datagram and
-    /// where it goes, or keep it.
+    /// A datagram to another node passes the actor's switch ([`crate::World::attach`]). The actor may change or keep
+    /// it, or change its target.
     fn passing(&mut self, _context: &mut Context<'_>, _passing: &mut Passing<'_>) -> Passage {
         Passage::GoesOn
     }
 
-    /// A time that it asked for has come.
+    /// A requested wake-up.
     fn wake(&mut self, _context: &mut Context<'_>, _wake: Wake) {}
 
-    /// Its user wants something of it ([`crate::Action::Command`]). What means nothing to it, it ignores.
+    /// A request from its user ([`crate::Action::Command`]). It ignores unknown ones.
     fn command(&mut self, _context: &mut Context<'_>, _command: Box<dyn Any>) {}
 
-    /// Its disk has made safe this batch and all before it ([`Context::persist`]).
+    /// Its disk has made this batch and all before it durable ([`Context::persist`]).
     fn persisted(&mut self, _context: &mut Context<'_>, _batch: u64) {}
 
-    /// Something has happened on a link ([`Context::drive_replica`]).
+    /// An event on a link ([`Context::drive_replica`]).
     fn link(&mut self, _context: &mut Context<'_>, _link: Link, _event: LinkEvent<'_>) {}
 
-    /// How long it takes to decide about this datagram, one after the other, before [`Actor::datagram`] is called:
-    /// what a scheduler of one thread costs.
+    /// Time to decide about this datagram before [`Actor::datagram`] is called, one datagram at a time: the cost of a
+    /// single-threaded scheduler.
     fn cost(&self, _from: SocketAddr, _datagram: &[u8]) -> Nanos {
         0
     }
 }
 
-/// A datagram on its way through a switch.
+/// A datagram that passes a switch.
 #[derive(Debug)]
 pub struct Passing<'a> {
-    /// Who sent it, as far as the world knows.
+    /// The sending node, as far as the world knows.
     pub from: NodeId,
-    /// Where that was when it sent it.
+    /// The source address.
     pub source: SocketAddr,
-    /// Where it goes; may be changed.
+    /// The target; may be changed.
     pub to: SocketAddr,
-    /// Its bytes; may be changed.
+    /// The payload; may be changed.
     pub datagram: &'a mut Vec<u8>,
 }
 
-/// What becomes of a datagram that has passed a program.
+/// Outcome of a datagram that has passed a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It goes on, as it is now.
+    /// It is forwarded as it is now.
     GoesOn,
-    /// The program has kept it; it may send what comes of it later ([`Context::forward`]).
+    /// The program has kept it; it may send the result later ([`Context::forward`]).
     Ends,
 }
 
 /// Why an actor is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// The time asked for by [`Context::wake_at`].
+    /// The time requested with [`Context::wake_at`].
     Time,
-    /// What was given to [`Context::after`].
+    /// The token given to [`Context::after`].
     Token(u64),
 }
 
-/// What has happened on a link to a peer.
+/// An event on a link to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent<'a> {
-    /// It is there.
+    /// The link is up.
     Up,
-    /// It is gone.
+    /// The link has broken.
     Broken,
     /// A message has arrived.
     Message(&'a [u8]),
-    /// It had no room, and has some now.
+    /// The link was full, and has room again.
     Room,
 }
 
-/// What a process finds when it begins.
+/// What a process gets when it starts.
 #[derive(Debug)]
 pub struct Birth {
     /// Its node.
     pub node: NodeId,
-    /// Where it is reached.
+    /// Its address.
     pub address: SocketAddr,
     /// By its node's clock.
     pub now: Nanos,
-    /// Of this life only.
+    /// Random numbers of this life only.
     pub random: Pcg64,
-    /// What its disk has kept.
+    /// The durable files of its disk.
     pub files: Vec<(File, Vec<u8>)>,
 }
 
-/// Makes a new process, at first and after each crash.
+/// Creates a process, at first and after each crash.
 pub type Factory = Box<dyn Fn(&mut Birth) -> Box<dyn Actor>>;

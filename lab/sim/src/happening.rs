@@ -1,50 +1,50 @@
-//! What happens in a world, and who hears of it.
+//! Events of a world, and their receivers.
 
 use crate::{Actor, NodeId};
 use midflight_endpoint::Nanos;
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// Something that happened: to a node, to the network, or in a program.
+/// An event of a node, of the network, or of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening<'a> {
     /// A node died.
     Crashed {
-        /// Which one.
+        /// The node.
         node: NodeId,
     },
-    /// A node came back.
+    /// A node restarted.
     Restarted {
-        /// Which one.
+        /// The node.
         node: NodeId,
     },
-    /// A node stands still.
+    /// A node was paused.
     Paused {
-        /// Which one.
+        /// The node.
         node: NodeId,
     },
-    /// A node goes on.
+    /// A node resumed.
     Resumed {
-        /// Which one.
+        /// The node.
         node: NodeId,
     },
-    /// A node has another address.
+    /// A node has a new address.
     Moved {
-        /// Which one.
+        /// The node.
         node: NodeId,
-        /// Its address from now on.
+        /// Its new address.
         to: SocketAddr,
     },
     /// A partition began.
     Partitioned,
     /// All partitions ended.
     Healed,
-    /// An actor recorded something ([`crate::Context::record`]): of a type of its program's, which the world does not know.
+    /// An actor's record ([`crate::Context::record`]), of a type that only its program knows.
     Program(&'a dyn Any),
 }
 
 impl<'a> Happening<'a> {
-    /// What an actor recorded, if it is of this type.
+    /// The actor's record, if it is of this type.
     #[must_use]
     pub fn of<T: Any>(&self) -> Option<&'a T> {
         match self {
@@ -54,26 +54,25 @@ impl<'a> Happening<'a> {
     }
 }
 
-/// Hears what happens and keeps what it needs of it: all (tests), or histograms (figures: constant memory whatever the number
-/// of tasks).
+/// Receives events and keeps what it needs: everything (tests), or histograms in constant memory (figures).
 pub trait Sink: Any {
-    /// Something happened at `at`, by the world's clock.
+    /// An event at `at`, by the world's clock.
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>);
 }
 
-/// Sees everything, without a part in it: a checker. Times are by the world's clock.
+/// Sees everything without taking part: a checker. Times are by the world's clock.
 pub trait Observer: Any {
-    /// A datagram has arrived, and is about to be handled.
+    /// A datagram has arrived, before it is handled.
     fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
         let (_, _, _, _) = (at, from, to, datagram);
     }
 
-    /// A node has handled a datagram, or was woken (`None`); this is its actor afterwards.
+    /// A node has handled a datagram, or was woken (`None`); `actor` is its state afterwards.
     fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
         let (_, _, _, _) = (at, node, actor, datagram);
     }
 
-    /// Something happened.
+    /// An event.
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let (_, _) = (at, happening);
     }

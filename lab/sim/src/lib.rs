@@ -1,18 +1,18 @@
 //! The simulated world of Midflight.
 //!
-//! [`World`] runs the production switch and the production endpoints over a simulated network, in virtual time, from a
-//! seed. The endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
+//! [`World`] runs the production switch and endpoints over a simulated network, in virtual time, from a seed. The
+//! endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`time`] | the heap of events, the clocks of nodes |
-//! | `network` | hosts, links and switches as hardware, what befalls a datagram |
-//! | `world` | nodes, their life and death, actions at times |
+//! | [`time`] | the event queue, the clocks of nodes |
+//! | `network` | hosts, links and switches as hardware; faults of datagrams |
+//! | `world` | nodes, their life and death, scheduled actions |
 //! | [`Actor`] | what runs on a node |
 //! | [`ProgramSwitch`] | a switch with any program |
-//! | [`Happening`] | what happens, and who hears of it |
+//! | [`Happening`] | events and their receivers |
 //! | [`check`] | fault campaigns |
-//! | [`tasks`] | the tasks program: its nodes, scenarios, and what a campaign of it checks |
+//! | [`tasks`] | the tasks program: nodes, scenarios, campaign |
 
 pub mod check;
 pub mod tasks;

@@ -1,5 +1,4 @@
-//! Randomness from one seed, in streams that do not disturb each other: a draw more for one purpose, or by one node,
-//! changes no draw of another.
+//! Independent random streams from one seed: an additional draw for one purpose, or by one node, changes no other draw.
 
 use midflight_endpoint::Nanos;
 use rand::RngExt;
@@ -12,32 +11,32 @@ pub enum Purpose {
     Network = 1,
     /// Identities, epochs, secrets and seeds of a node's lives.
     Birth = 2,
-    /// What an actor draws while it runs.
+    /// An actor's own draws.
     Actor = 3,
-    /// When jobs arrive.
+    /// Job arrivals.
     Arrivals = 4,
-    /// How long tasks run, and what else they are.
+    /// Durations and other properties of tasks.
     Tasks = 5,
-    /// What befalls the world, and when.
+    /// Faults of the world, and their times.
     Faults = 6,
-    /// Who goes where.
+    /// Placement.
     Placement = 7,
-    /// What a node's disk takes, and what a crash leaves on it.
+    /// A disk's times, and what a crash leaves on it.
     Disk = 8,
-    /// What befalls the links between two nodes.
+    /// Delays and breaks of links.
     Links = 9,
 }
 
-/// The stream of a purpose, and within it of one node, client or whatever `index` counts.
+/// The stream of a purpose and an `index` (a node, client, …).
 #[must_use]
 pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Pcg64 {
-    // Streams of one state that differ in the increment alone are too much alike, so everything goes into both.
+    // Streams that differ only in the increment are correlated, so everything goes into state and increment.
     let mut state = seed ^ (purpose as u64) << 56 ^ index.rotate_left(24);
     let mut next = || u128::from(split_mix(&mut state));
     Pcg64::new(next() << 64 | next(), next() << 64 | u128::from(index))
 }
 
-/// Draws from an exponential distribution of this mean.
+/// Draws from an exponential distribution.
 #[must_use]
 pub fn exponential(random: &mut Pcg64, mean: Nanos) -> Nanos {
     (-(1.0 - random.random::<f64>()).ln() * mean as f64) as Nanos

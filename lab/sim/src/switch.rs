@@ -1,4 +1,4 @@
-//! A switch with any program, as `midflight switch` drives it.
+//! A switch with any program, driven as by `midflight switch`.
 
 use crate::{Actor, Context, Wake};
 use midflight_dataplane::Out;
@@ -6,7 +6,7 @@ use midflight_dataplane::program::Engine;
 use midflight_endpoint::{MS, Nanos};
 use std::net::SocketAddr;
 
-/// How often an engine is ticked, as `midflight switch` does.
+/// Interval of ticks, as in `midflight switch`.
 pub const TICK: Nanos = 10 * MS;
 
 /// An engine on a node.
@@ -17,7 +17,7 @@ pub struct ProgramSwitch<E> {
 }
 
 impl<E: Engine> ProgramSwitch<E> {
-    /// An engine that has just started.
+    /// A fresh engine.
     #[must_use]
     pub fn new(engine: E) -> Self {
         Self { engine, out: Out::new() }
@@ -30,7 +30,7 @@ impl<E: Engine> ProgramSwitch<E> {
     }
 }
 
-/// A call that fails is like a datagram lost on the wire.
+/// A failed call is like a datagram lost on the wire.
 impl<E: Engine + 'static> Actor for ProgramSwitch<E> {
     fn start(&mut self, context: &mut Context<'_>) {
         context.wake_at(context.now() + TICK);

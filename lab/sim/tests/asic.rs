@@ -1,4 +1,4 @@
-//! Scenarios whose switch is a pipeline: packets go round in it, executors poll it, and it keeps no record of what it gave away.
+//! Scenarios whose switch is a pipeline: packets recirculate, executors poll, and it keeps no record of assigned tasks.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const PIPELINES: [&str; 2] = ["asic-safe", "asic-published"];
 
-/// A small cluster of two kinds of executors; half of the tasks may run on one of them only.
+/// A small cluster of two kinds of executors; half of the tasks may run only on one of them.
 fn mixed(engine: &str, more: &str) -> Scenario {
     let text = format!(
         "duration = \"40ms\"\n[cluster]\nengine = \"{engine}\"\nexecutors = 2\nslots = 4\n\
@@ -31,7 +31,7 @@ fn play(scenario: &Scenario) -> Played {
     Played { outcome: run.outcome().clone(), passes: run.passes(), trace: run.world().trace_hash() }
 }
 
-/// What the pipelines did in a run of which every task has come to its end.
+/// Runs until every task has ended.
 fn ended(scenario: &Scenario) -> (Outcome, Passes) {
     let Played { outcome, passes, .. } = play(scenario);
     assert_eq!((outcome.completed, outcome.open()), (outcome.submitted, 0), "{outcome:?} {passes:?}");
@@ -101,7 +101,6 @@ fn a_pipeline_that_is_slow_makes_packets_wait_and_drops_what_its_queue_does_not_
     assert!(delay(400_000, 1).1 > 0);
 }
 
-/// A job of five tasks enters in as many passes.
 #[test]
 fn a_round_takes_its_time() {
     let shortest = |recirculation: &str| {

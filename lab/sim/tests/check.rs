@@ -1,11 +1,11 @@
-//! The fault campaign, small: what `midflight-lab sim check tasks` does with many more seeds.
+//! A small fault campaign; `midflight-lab sim check tasks` runs many more seeds.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_sim::check::{Campaign, run_traced};
 use midflight_sim::tasks::check::{TasksSubject, Trial};
 
-/// As many seeds as the environment says, or this many.
+/// `MIDFLIGHT_SEEDS`, or this many.
 fn seeds(count: u64) -> u64 {
     std::env::var("MIDFLIGHT_SEEDS").map_or(count, |text| text.parse().unwrap())
 }

@@ -1,4 +1,5 @@
-//! Single faults of the campaign, each in a trial made for it: that it befalls the cluster, and what the rules then promise.
+//! Single faults of the campaign, each in its own trial: that the fault has its effect, and what the rules then
+//! promise.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -55,7 +56,6 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
     }
 }
 
-/// Runs it; no rule breaks. What happened.
 fn runs_well(trial: &Trial) -> Vec<String> {
     trial.validate().unwrap();
     let (outcome, lines) = run_traced::<TasksSubject>(trial);
@@ -63,7 +63,6 @@ fn runs_well(trial: &Trial) -> Vec<String> {
     lines
 }
 
-/// Milliseconds of the lines that contain this.
 fn times(lines: &[String], what: &str) -> Vec<f64> {
     let lines = lines.iter().filter(|line| line.contains(what));
     lines.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
@@ -74,7 +73,7 @@ fn t14_while_one_source_floods_the_others_are_served() {
     let flood = What::Flood { sources: 1, packets: 3_000 };
     let lines = runs_well(&trial(40, 15_000, &[(100, 14_900, flood)]));
     let ends = times(&lines, "client 1 reports the end");
-    // The queue has room for eleven, and who finds none waits for up to a second.
+    // The queue has room for eleven, and a client without room waits for up to a second.
     assert!(ends.len() == 40 && ends[39] < 5_000.0, "{} of 40, the last at {:?} ms", ends.len(), ends.last());
     assert!(times(&lines, "reason 5").len() > 100, "the flood meets the end of its share");
 }

@@ -1,27 +1,29 @@
-//! Clocks that run further apart than the set's bound ρ: leases and fences then measure different times, two switches are active at
-//! once, and the checker notices. The same trials hold with sound clocks, and with a bound that covers the drift.
+//! Clocks that drift beyond the set's bound ρ: leases and fences then differ, two switches are active at once, and the
+//! checker notices. The same trials hold with sound clocks, and with a bound that covers the drift.
 
 use midflight_dataplane::reads::ReplyCheck;
 use midflight_sim::check::{Common, Fault, Net, Trial as _, run};
 use midflight_sim::reads::check::{ClientSpec, Mode, Party, ReadsSubject, SetSpec, Trial, What};
 
-/// How far each clock is from the world's: one machine may be ahead of another by twice this.
+/// Drift of each clock from the world's: two machines may differ by twice this.
 const PPM: i32 = 50_000;
 /// (1 + 0.05) / (1 - 0.05) is less than 1.11.
 const COVERS_PPM: u64 = 110_000;
 const SEEDS: std::ops::Range<u64> = 0..8;
-/// One of so many shows it: the cut must come just after an echo, and both switches must have requests at the same time.
+/// One of this many shows it: the cut must come just after an echo, and both switches must have requests at the same
+/// time.
 const MANY: u64 = 100;
 
-/// The leader is cut from one switch, and a while later from the other: each time it goes to the one that it reaches when, by its own clock, the session at the other must be over.
-/// Its clock is fast, and theirs are slow. Who writes goes to the other switch too; who only reads has answers from followers.
+/// The leader is cut off from one switch, and later from the other: each time it moves to the one that it reaches when,
+/// by its own clock, the session at the other must be over. Its clock is fast, and theirs are slow. The writer moves to
+/// the other switch too; the reader is answered by followers.
 fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
     let clock = |party, ppm| Common::Drift { party, ppm, ahead_ms: 0 };
     let lasting = |what: Common<Party>| Fault { at_ms: 0, for_ms: 900, what: What::Common(what) };
     let mut faults: Vec<_> = (0..2).map(|place| lasting(clock(Party::Switch(place), -ppm))).collect();
     faults.extend((0..3).map(|place| lasting(clock(Party::Replica(place), ppm))));
-    // Heartbeats with the last echo still come; the end of the session does not. When an echo comes hardly depends on the seed, so the
-    // times of the cuts do.
+    // Heartbeats with the last echo still arrive; the end of the session does not. The time of an echo hardly depends
+    // on the seed, so the times of the cuts do.
     let (later, gap) = (seed * 3 % 20, 22 + seed * 7 % 36);
     let cut = |switch, at_ms| {
         let at_ms = at_ms + later;
@@ -59,7 +61,6 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
     }
 }
 
-/// The rule that a trial breaks.
 fn broken(seed: u64, ppm: i32, bound_ppm: u64) -> Option<String> {
     let trial = trial(seed, ppm, bound_ppm);
     trial.validate().unwrap_or_else(|error| panic!("{error}"));

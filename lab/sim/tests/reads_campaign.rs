@@ -1,4 +1,4 @@
-//! The fault campaign of the reads program, as far as continuous integration has time for it.
+//! The fault campaign of the reads program, within the time of continuous integration.
 
 use midflight_sim::check::{Campaign, run, run_traced};
 use midflight_sim::check::{Subject, Trial as _};
@@ -25,8 +25,8 @@ fn r1_to_r7_hold_by_the_asic_engine() {
     }
 }
 
-/// Trials that found something once: R4, a reply that was turned back after its session; R6, a snapshot whose arrival nobody heard of,
-/// and a learner without one that took all other leaders for those of another store.
+/// Trials that once found bugs: R4, a reply that was sent to the leader after its session; R6, a snapshot with a lost
+/// confirmation, and a learner without one that took all other leaders for those of another store.
 #[test]
 fn r4_r6_hold_where_they_did_not() {
     for seed in [83, 175, 2276] {

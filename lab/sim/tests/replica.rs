@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 const LOG: File = File::Log(1);
 const EVERY: Nanos = MS;
 
-/// Writes a byte each millisecond, and sends each peer what is safe: its number of bytes, on both lanes.
+/// Writes a byte each millisecond, and sends each peer its number of durable bytes, on both lanes.
 struct Toy {
     name: u64,
     peers: Vec<(u64, SocketAddr)>,
@@ -21,16 +21,15 @@ struct Toy {
     handed: Vec<u8>,
     waiting: Vec<Persist>,
     last_id: u64,
-    /// Bytes by batch that is not safe yet.
+    /// By batch that is not durable yet.
     under_way: BTreeMap<u64, u64>,
     safe: u64,
-    /// What each link was told last, and what came on it last.
+    /// The last number sent and received on each link.
     told: BTreeMap<Link, u64>,
     heard: BTreeMap<Link, u64>,
     long: usize,
 }
 
-/// What a toy saw.
 #[derive(Debug, Clone, PartialEq)]
 enum Saw {
     Born(NodeId, usize),

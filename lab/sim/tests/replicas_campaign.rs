@@ -1,4 +1,4 @@
-//! The fault campaign of the replicas program, as far as continuous integration has time for it.
+//! The fault campaign of the replicas program, within the time of continuous integration.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -26,7 +26,7 @@ fn a_seed_is_replayed_exactly() {
     assert_eq!(toml::from_str::<Trial>(&text).unwrap(), trial);
 }
 
-/// Prints how long operators send requests to an RSNode that has died; the checker itself compares each time with what is promised.
+/// Prints how long operators send requests to a dead RSNode; the checker itself compares each time with its bound.
 fn detection(seeds: std::ops::Range<u64>) {
     let _ = take_detections();
     for seed in seeds {

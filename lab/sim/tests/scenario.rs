@@ -1,4 +1,4 @@
-//! Scenario files: those of the guide run, and what cannot be is refused with file, key and what is allowed.
+//! Scenario files: those of the guide run, and an invalid one is refused with file, key and the valid range.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -10,7 +10,7 @@ fn parse(text: &str) -> Result<Scenario, String> {
     Scenario::parse(text, Path::new("s.toml")).map_err(|error| error.to_string())
 }
 
-/// Runs a scenario to its end, and tells what came of it, where it went and how many events it took.
+/// Runs a scenario to its end. Returns outcome, trace hash and number of events.
 fn play(scenario: &Scenario) -> (Outcome, u64, u64) {
     let mut run = scenario.start(Path::new("s.toml")).unwrap();
     while !run.advance(1_000) {}
@@ -21,7 +21,7 @@ fn documents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// A small cluster, and what else is said.
+/// A small cluster, with these additional lines.
 fn small(more: &str) -> Scenario {
     parse(&format!(
         "duration = \"40ms\"\n[cluster]\nexecutors = 4\nslots = 4\n[workload]\nshape = \"equal\"\nmedian = \"500us\"\n{more}"
@@ -72,7 +72,7 @@ fn the_guide_lists_every_key_with_its_default() {
     }
     assert_eq!(parse(&text), Ok(Scenario::default()), "{text}");
     assert_eq!(keys, 41, "{text}");
-    // What the defaults leave open.
+    // Keys that the defaults do not contain.
     for key in
         ["trace", "format", "at", "lasts", "crash", "restart", "pause", "resume", "drain", "partition", "heal", "link"]
     {
@@ -103,7 +103,7 @@ fn the_network_does_not_change_what_is_submitted() {
 
 #[test]
 fn every_fault_does_what_it_says() {
-    // Whether a fault shows in what came of a run of 40 ms.
+    // Whether a fault changes the outcome of a run of 40 ms.
     let fault = |fault: &str| {
         let (outcome, trace, _) = play(&small(&format!("[[faults]]\nat = \"20ms\"\n{fault}")));
         assert_eq!(outcome.open() + outcome.lost, 0, "{fault}: {outcome:?}");
@@ -141,7 +141,7 @@ fn every_fault_does_what_it_says() {
 
 #[test]
 fn more_than_a_client_may_have_open_waits_for_room() {
-    // Ten times what the slots can take: the queue is full, and clients hold the rest.
+    // Ten times the slots' capacity: the queue is full, and clients hold the rest.
     let scenario = parse(
         "duration = \"20ms\"\n[cluster]\nexecutors = 1\nslots = 4\nclients = 1\n[queue]\ntasks = 64\n[workload]\n\
          shape = \"equal\"\nmedian = \"100us\"\nload = 10.0",
@@ -334,14 +334,15 @@ fn a_trace_is_found_beside_the_scenario_and_scaled() {
     let mut run = parse(text).unwrap().start(&directory.join("s.toml")).unwrap();
     while !run.advance(10_000) {}
     std::fs::remove_dir_all(&directory).unwrap();
-    // A second of work at load 0.5 on 4 slots: 2 s of tasks of 1.5 ms on average (the median of 1 and 2 s becomes 2 ms).
+    // A second of work at load 0.5 on 4 slots: 2 s of tasks of 1.5 ms on average (the median of 1 and 2 s becomes 2
+    // ms).
     let outcome = run.outcome();
     let work_s = outcome.work_ns as f64 / 1e9;
     assert!((1.9..2.1).contains(&work_s), "{work_s} s of work");
     assert_eq!(outcome.open(), 0);
 }
 
-/// Small clusters of all kinds, with faults that heal.
+/// Small clusters of all kinds, with faults that end.
 fn scenarios() -> impl Strategy<Value = String> {
     let kinds = vec![("server", "soft"), ("switch", "soft"), ("switch", "asic-safe"), ("switch", "asic-published")];
     let cluster = (1u32..4, prop::sample::select(kinds), any::<bool>(), 1u32..6, 1u32..5, 1u32..4);
@@ -381,7 +382,7 @@ fn scenarios() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// T1, T9, T10: whatever heals, every task ends, and the same way twice.
+    /// T1, T9, T10: after all faults have ended, every task ends, and two runs are equal.
     #[test]
     fn every_task_of_every_scenario_ends(text in scenarios()) {
         let scenario = parse(&text).unwrap();

@@ -1,5 +1,5 @@
-//! A second program needs no change of the simulator: an echo with a counter, its nodes, what they record, and its campaign
-//! with a bug to find.
+//! A second program needs no change of the simulator: an echo with a counter, its nodes, records and campaign, and a
+//! bug to find.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -24,7 +24,7 @@ thread_local! {
     static PLANTED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Answers each question with itself, and counts; a bug is planted in the third answer.
+/// Echoes each question, and counts; a bug is planted in the third answer.
 struct Server(u8);
 
 impl Actor for Server {
@@ -35,13 +35,12 @@ impl Actor for Server {
     }
 }
 
-/// Asks one question after the other, each until it is answered.
+/// Repeats each question until it is answered, then asks the next.
 struct Client {
     server: SocketAddr,
     questions: Vec<u8>,
 }
 
-/// A question was answered.
 struct Answered {
     question: u8,
     answer: u8,

@@ -24,12 +24,11 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// One switch and four executors.
     fn new(seed: u64, faults: Faults, queue: u32) -> Self {
         Self::with(seed, faults, queue, 1, &[0; 4])
     }
 
-    /// An executor for each mask of `resources`. The switches are held to their rules at every packet.
+    /// An executor for each mask of `resources`. Checks the switches' rules at every packet.
     fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
         let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
@@ -45,7 +44,6 @@ impl Cluster {
         Self { world, switches, executors, clients, tasks: 0 }
     }
 
-    /// 2,000 tasks, a job every 4 ms.
     fn submit(&mut self, task: impl Fn(u32) -> Task) {
         self.submit_jobs(20, 4 * MS, task);
     }
@@ -59,12 +57,11 @@ impl Cluster {
         self.tasks = jobs * JOB;
     }
 
-    /// The first switch's counters.
     fn stats(&self) -> Stats {
         nodes::switch(&self.world, self.switches[0]).unwrap()
     }
 
-    /// 2,000 tasks are submitted, this happens, and each completes once.
+    /// Submits 2,000 tasks and calls `happens`; each task must complete once.
     fn completes(&mut self, happens: impl FnOnce(&mut Self)) {
         self.submit(task);
         happens(self);
@@ -72,7 +69,7 @@ impl Cluster {
         self.assert_each_completed_once();
     }
 
-    /// Runs until every task has ended; then a little longer, to see that nothing ends twice.
+    /// Runs until every task has ended; then a little longer, to see that none ends twice.
     fn finish(&mut self) {
         let tasks = self.tasks as usize;
         let all = self.world.run(60_000 * MS, |world| history(world).reported() == tasks);
@@ -82,7 +79,6 @@ impl Cluster {
         self.switches.iter().for_each(|&switch| nodes::check_switch(&self.world, switch).unwrap());
     }
 
-    /// Every task has one end, and that is its own result.
     fn assert_each_completed_once(&self) {
         let mut numbers = HashMap::new();
         let mut told = BTreeSet::new();
@@ -103,7 +99,7 @@ impl Cluster {
         assert_eq!(told.len(), self.tasks as usize);
     }
 
-    /// Starts per task.
+    /// By task.
     fn starts(&self) -> BTreeMap<u32, u32> {
         let mut starts = BTreeMap::new();
         for (_, event) in history(&self.world).iter() {
@@ -119,7 +115,7 @@ fn history(world: &World) -> &History {
     world.sink().unwrap()
 }
 
-/// The seeds to try: this many, or as many as the environment says.
+/// This many seeds, or `MIDFLIGHT_SEEDS`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
     0..std::env::var("MIDFLIGHT_SEEDS").map_or(count, |text| text.parse().unwrap())
 }
@@ -211,11 +207,11 @@ fn t10_executors_that_die_cost_no_task() {
         recoveries.push(last_rerun(&cluster, &[first, second], crash) - crash);
     }
     print_recovery("the death of two executors, until their last task starts elsewhere", &recoveries);
-    // A lease of 1 s, after the last packet of the slot; or the client's probes, where the completion was lost.
+    // A lease of 1 s, after the last packet of the slot; or the client's probes, if the completion was lost.
     assert!(recoveries.iter().all(|&recovery| recovery < 2_500 * MS));
 }
 
-/// When the last task started again that was running on one of these executors as they died.
+/// When the last task restarted that was running on one of these executors at their death.
 fn last_rerun(cluster: &Cluster, dead: &[NodeId], death: u64) -> u64 {
     let mut held = BTreeMap::new();
     let mut last = death;
@@ -321,7 +317,7 @@ fn a_drained_executor_leaves_nothing_behind() {
         let drained = history(&cluster.world).iter().filter(|(_, h)| matches!(h, TaskEvent::Drained { .. })).count();
         assert_eq!(drained, 3);
         assert_eq!(cluster.stats().tasks.expired, 0, "no lease had to run out");
-        // One that drained before it knew its slots did not release them: the switch forgets them by itself.
+        // An executor that drained before it knew its slots did not release them: they expire.
         let until = cluster.world.now() + TasksConfig::default().slot_idle_ns;
         cluster.world.run(until, |_| false);
         assert_eq!(cluster.stats().slots, 8, "seed {seed}");

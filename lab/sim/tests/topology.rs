@@ -1,5 +1,5 @@
-//! Ways through switches: every host of a fat-tree reaches every other in as many hops as the tiers between them, and programs
-//! of switches on the way see what passes, keep it, change it, or send it elsewhere.
+//! Paths through switches: every host of a fat-tree reaches every other in as many hops as there are tiers between
+//! them; programs of switches on the path see datagrams, keep, change or redirect them.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -16,13 +16,12 @@ const LINK: Nanos = 1_000;
 const TRUNK: Nanos = 30_000;
 const PASS: Nanos = 400;
 
-/// What nodes got: who, when, from where, what.
+/// Received datagrams: node, time, source, payload.
 type Got = Rc<RefCell<Vec<(NodeId, Nanos, SocketAddr, Vec<u8>)>>>;
 
-/// Writes down what comes, and sends at a time what its user asks for.
+/// Records what it receives, and sends what its user requests.
 struct Host(Got);
 
-/// Where to, and what.
 type Send = (SocketAddr, Vec<u8>);
 
 impl Actor for Host {
@@ -36,14 +35,10 @@ impl Actor for Host {
     }
 }
 
-/// What a program does with a datagram that passes.
 #[derive(Clone, Copy)]
 enum Does {
-    /// Adds its switch's number to the bytes.
     Signs(u8),
-    /// Sends it to another node.
     Redirects(SocketAddr),
-    /// Keeps it for so long, and then sends it on.
     Keeps(Nanos),
 }
 
@@ -77,7 +72,6 @@ impl Actor for OnTheWay {
     }
 }
 
-/// A fat-tree with one host in each rack.
 struct Tree {
     world: World,
     hosts: Vec<NodeId>,
@@ -101,7 +95,7 @@ impl Tree {
         Self { world, hosts, got }
     }
 
-    /// A program of a switch that sees what passes.
+    /// Adds a program that sees a switch's passing datagrams.
     fn on_the_way(&mut self, switch: u32, does: Does) -> NodeId {
         let got = self.got.clone();
         let program = Box::new(move |_: &mut _| {
@@ -117,14 +111,14 @@ impl Tree {
         self.world.at(at, Action::command(from, send));
     }
 
-    /// What arrived from now on, after all has.
+    /// Runs for a second, and returns what arrived since the last call.
     fn run(&mut self) -> Vec<(NodeId, Nanos, SocketAddr, Vec<u8>)> {
         self.world.run(self.world.now() + 1_000 * MS, |_| false);
         self.got.take()
     }
 }
 
-/// A way through so many switches.
+/// The delay of a path with this many switches.
 fn through(switches: u64) -> Nanos {
     2 * LINK + (switches - 1) * TRUNK + switches * PASS
 }

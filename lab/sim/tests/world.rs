@@ -1,5 +1,5 @@
-//! The world itself: what actors of a few lines see of time, of hosts and links, and of what befalls them; and that the
-//! same seed is the same run, on every machine and in every build.
+//! The world itself: what small actors see of time, hosts, links and faults; and that one seed gives the same run on
+//! every machine and in every build.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -20,10 +20,10 @@ use std::rc::Rc;
 
 const US: u64 = 1_000;
 
-/// What nodes saw: which node, when by its own clock, what.
+/// What nodes saw: node, time by its own clock, payload.
 type Seen = Rc<RefCell<Vec<(NodeId, u64, Vec<u8>)>>>;
 
-/// Writes down what comes, and sends what it is told to at its times.
+/// Records what it receives, and sends at given times.
 struct Party {
     seen: Seen,
     sends: Vec<(u64, SocketAddr, Vec<u8>)>,
@@ -58,7 +58,6 @@ fn party(seen: &Seen, sends: &[(u64, SocketAddr, &[u8])], cost: u64) -> Factory 
     Box::new(move |_| Box::new(Party { seen: seen.clone(), sends: sends.clone(), cost }))
 }
 
-/// When who saw something.
 fn times(seen: &Seen) -> Vec<(NodeId, u64)> {
     seen.borrow().iter().map(|(node, at, _)| (*node, *at)).collect()
 }
@@ -159,7 +158,7 @@ fn the_buffer_of_a_paused_node_is_bounded() {
     assert_eq!((seen.borrow().len(), world.network().receive_buffer_full), (4_096, 5_000 - 4_096));
 }
 
-/// Asks to be woken at a time, and sends when it is; tells by its own clock when that was.
+/// Sends when it is woken at a time; the payload is its own clock's time.
 struct Alarm(u64, SocketAddr);
 
 impl Actor for Alarm {
@@ -227,7 +226,6 @@ const HOST: HostConfig = HostConfig {
     receive_buffer: 4,
     faults: Faults::INSTANT,
 };
-/// A datagram of one byte occupies a link for 53.6 ns.
 const LENGTH: u64 = 54;
 
 #[test]
@@ -236,7 +234,7 @@ fn a_way_through_a_star_takes_what_its_parts_take_and_queues_where_it_is_narrow(
     let (seen, ear, _) = pair(&mut world, places, 4, 0, 0);
     world.run(MS, |_| false);
     let first = 1_000 + 2 * (500 + LENGTH) + 400 + 3_000;
-    // Sends leave one a microsecond; the receiver takes three for each.
+    // The sender emits one a microsecond; the receiver takes three for each.
     let expected = [0, 1, 2, 3].map(|number| (ear, first + 3_000 * number));
     assert_eq!(times(&seen), expected);
 }
@@ -286,7 +284,7 @@ fn what_a_full_receive_buffer_drops_is_counted_by_name() {
     world.run(MS, |_| false);
     let dropped = world.network().receive_buffer_full;
     assert_eq!(seen.borrow().len() as u64 + dropped, 40);
-    // 40 come in 4 µs: one is worked on, four wait, and one more finds room when the second is begun.
+    // 40 arrive in 4 µs: one in service, four waiting, and one more finds room when the second is begun.
     assert_eq!(dropped, 40 - 6);
 }
 
@@ -333,10 +331,8 @@ fn the_faults_of_a_host_befall_what_it_sends_and_gets_and_nobody_else() {
     }
 }
 
-/// Draws so many numbers, and records the last.
 struct Drawing(u32);
 
-/// All that was recorded.
 #[derive(Default)]
 struct Drawn(Vec<u64>);
 
@@ -367,7 +363,7 @@ fn a_draw_more_in_one_node_changes_nothing_elsewhere() {
     assert_eq!(once[1], twice[1]);
 }
 
-/// A cluster of two racks under all that can befall it.
+/// A cluster of two racks under all faults.
 fn disturbed(seed: u64) -> World {
     let link = LinkConfig { latency: 700, bits_per_second: 25_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 10_000_000, queue: 64, recirculation: 400 };
@@ -409,8 +405,8 @@ fn disturbed(seed: u64) -> World {
     world
 }
 
-/// `UPDATE_GOLDEN=1 cargo test -p midflight-sim --test world` writes the file anew, after a change of the protocol or of
-/// the world. Debug and release builds are held against the same file.
+/// `UPDATE_GOLDEN=1 cargo test -p midflight-sim --test world` rewrites the file, after a change of the protocol or of
+/// the world. Debug and release builds use the same file.
 #[test]
 fn the_same_seed_is_the_same_run_here_and_everywhere() {
     let line = |seed| {

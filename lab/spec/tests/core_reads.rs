@@ -52,7 +52,7 @@ fn write(set: u16, hash: u32) -> (SocketAddr, Vec<u8>) {
     (client, [request.as_bytes(), Write::new_zeroed().as_bytes()].concat())
 }
 
-/// R7: the first and the last key group of the largest set there may be.
+/// R7.
 #[test]
 fn r7_the_largest_set_has_all_its_key_groups() {
     let config = ReadsConfig { sets: 1, kgroup_bits: KGROUP_BITS_MAX.into(), ..ReadsConfig::default() };
@@ -67,7 +67,7 @@ fn r7_the_largest_set_has_all_its_key_groups() {
     assert_eq!(core.check(), Ok(()));
 }
 
-/// R7: as many sets as there may be, whose key groups have nothing to do with each other.
+/// R7.
 #[test]
 fn r7_all_sets_serve_beside_each_other() {
     let config = ReadsConfig { sets: SETS_MAX as u32, kgroup_bits: 0, ..ReadsConfig::default() };
@@ -99,7 +99,7 @@ fn only_state_is_longer_than_its_question() {
     assert!(!reads.owes_more(client, &mut write, 0), "its answer is not longer than itself");
 }
 
-/// Random packets, orders and time; `lab/spec/tests/reads_model.rs` has more of them.
+/// `lab/spec/tests/reads_model.rs` has more.
 #[test]
 fn random_input_does_what_the_model_says() {
     let mut random = rand_pcg::Pcg64Mcg::new(13);

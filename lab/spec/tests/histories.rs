@@ -1,4 +1,4 @@
-//! Whether the checker of histories is right: hand-made violations, and the verdicts of another checker.
+//! Tests the history checker with hand-made violations and against another checker.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -32,7 +32,6 @@ fn check_within(bytes_max: usize, operations: Vec<Record>) -> Verdict {
     History { operations }.check(bytes_max, &|| false)
 }
 
-/// The text of the violation.
 fn violation(operations: Vec<Record>) -> String {
     match check(operations) {
         Verdict::Violation(violation) => violation.to_string(),
@@ -137,7 +136,7 @@ fn r1_equal_times_count_as_at_once() {
     violation(history(11));
 }
 
-/// What a store that does one thing after the other answers to many clients at once, on one key.
+/// What a serial store answers to many concurrent clients, on one key.
 fn busy_history(operations: usize, processes: usize, unknown_percent: u32, seed: u64) -> Vec<Record> {
     let mut rng = Pcg32::seed_from_u64(seed);
     let (mut value, mut now) = (None::<String>, 0);
@@ -183,7 +182,7 @@ fn random_call(rng: &mut Pcg32, now: u64) -> Call {
     }
 }
 
-/// Whether that history is right, and what is said of it if its last GET gave what nobody wrote.
+/// Verdicts for that history, and for one whose last GET returned an unwritten value.
 fn verdicts(unknown_percent: u32, seed: u64, bytes_max: usize) -> [Verdict; 2] {
     let mut operations = busy_history(10_000, 16, unknown_percent, seed);
     let right = check(operations.clone());
@@ -203,7 +202,7 @@ fn r1_ten_thousand_operations_of_16_clients_on_one_key_are_few_situations() {
 
 #[test]
 fn r1_a_search_that_is_too_hard_ends_and_says_so() {
-    // Each set of these has another sum.
+    // Each subset has another sum.
     let mut operations: Vec<_> = (0..30).map(|n| record(n, Call::Incr(1 << n), None, 0, 0)).collect();
     operations.push(record(99, Call::Get, value("never written"), 10, 20));
     let furthest = Box::new(operations[30].clone());
@@ -283,7 +282,7 @@ fn bad_lines_are_named_with_what_is_wrong() {
     assert!(error(time).contains("`end_ns` 2 is before `start_ns` 3"));
 }
 
-/// The same for stateright's tester, which is kept by others.
+/// The same for stateright's tester, an independent implementation.
 #[derive(Clone, Debug)]
 struct Register(Option<String>);
 
@@ -328,8 +327,8 @@ fn small_call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Operations with times; each takes effect at some moment in its time, so the history is linearizable; then the results of some
-/// are exchanged for what they would be after another value, or are not known.
+/// A linearizable history (each operation takes effect within its time), with the results of some changed to those
+/// after another value, or made unknown.
 fn small_history() -> impl Strategy<Value = Vec<Record>> {
     let operation = (
         small_call(),
@@ -352,7 +351,7 @@ fn small_history() -> impl Strategy<Value = Vec<Record>> {
                 1 | 2 => None,
                 _ => Some(right),
             };
-            // Half of what is not known did not take effect.
+            // Half of the unknown ones did not take effect.
             if *change != 2 {
                 value = next;
             }
@@ -373,10 +372,9 @@ proptest! {
     }
 }
 
-/// Whether an order of some operations explains all results, by trying each order of all that ended and of any that may not have
-/// taken effect.
+/// Brute force: tries each order of all ended operations and any subset of the unknown ones.
 fn is_right_by_force(left: &[Record], value: Option<&str>) -> bool {
-    // What ends first must be in order before anything that begins later.
+    // The first to end must come before anything that begins later.
     let first_end = left.iter().filter_map(|record| record.end_ns).min();
     let Some(first_end) = first_end else { return true };
     left.iter().enumerate().filter(|(_, record)| record.start_ns <= first_end).any(|(at, record)| {
@@ -386,7 +384,7 @@ fn is_right_by_force(left: &[Record], value: Option<&str>) -> bool {
     })
 }
 
-/// Many with unknown outcomes, that do the same, and at equal times.
+/// Many equal operations with unknown outcomes, at equal times.
 fn unknown_history() -> impl Strategy<Value = Vec<Record>> {
     let operation = (small_call(), 0..6_u64, 0..4_u64, proptest::bool::weighted(0.6), proptest::option::of(1..3_u8));
     proptest::collection::vec(operation, 1..7).prop_map(|drawn| {
@@ -408,7 +406,6 @@ proptest! {
     }
 }
 
-/// Both verdicts occur often among them.
 #[test]
 fn small_histories_are_right_and_wrong() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,5 +1,5 @@
-//! T7, T12 and T14 at their bounds: what the switch sends for one datagram or tick, what it looks at, and whom it has room for.
-//! Engine and model are compared at each step.
+//! T7, T12 and T14 at their bounds: what the switch sends and visits for one datagram or tick, and how many it has room
+//! for. Compares engine and model at each step.
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, TasksProgram, Which};
@@ -17,7 +17,6 @@ const EPOCH: u32 = 5;
 const SECRET: u128 = 9;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
-/// The mask of resource A.
 const A: u8 = 1;
 const PLACE: u32 = 1;
 
@@ -96,7 +95,7 @@ impl Switch {
         self.send(address(executor), &packet(&fixed, &waits))
     }
 
-    /// As many executor processes with one parked slot each.
+    /// One parked slot for each executor process.
     fn park(&mut self, executors: std::ops::Range<u16>) {
         for executor in executors {
             let (names, _) = self.register(executor, 1, 0, 1);
@@ -104,7 +103,6 @@ impl Switch {
         }
     }
 
-    /// The same, which offer resource A.
     fn park_offering_a(&mut self, executors: std::ops::Range<u16>) {
         for executor in executors {
             let (names, _) = self.register(executor, 1, 0, 1);
@@ -112,13 +110,13 @@ impl Switch {
         }
     }
 
-    /// A slot at place 1 that offers nothing: so tasks that need resource A may prefer the place, and wait for it in vain.
+    /// A slot at place 1 that offers nothing: tasks that need resource A may prefer the place, and wait in vain.
     fn make_place(&mut self, executor: u16) {
         let fixed = Register { places: [PLACE.into(), 0.into()], ..Register::new(0, 1) };
         self.register_as(address(executor), executor, fixed, 1);
     }
 
-    /// Tasks of this client, which need resource A and prefer place 1 for this time.
+    /// Tasks that need resource A and prefer place 1.
     fn submit_preferring(&mut self, identity: u64, sequence: u32, tasks: usize, patience_ms: u32) -> Vec<Datagram> {
         let from = client(1);
         let cookie = self.cookies.give(self.now, identity, from).into();
@@ -130,7 +128,7 @@ impl Switch {
         self.send(from, &datagram)
     }
 
-    /// One executor process whose slots all hold a task.
+    /// One executor process whose slots all have a task.
     fn occupy(&mut self, executor: u16, slots: usize) {
         let mut submission = 0;
         for first in (0..slots).step_by(SLOTS_MAX) {
@@ -180,7 +178,7 @@ fn t12_a_renewed_registration_wakes_at_most_one_executor_per_slot() {
     assert_fits(&sent);
 }
 
-/// A tick that owes more than one call may send stops, and the next one goes on: nothing is lost (T1, T6).
+/// A tick that reaches its datagram limit stops, and the next one continues: nothing is lost (T1, T6).
 #[test]
 fn t12_a_tick_stops_when_it_owes_enough() {
     let mut switch = Switch::new();
@@ -198,7 +196,7 @@ fn t12_a_tick_stops_when_it_owes_enough() {
     assert_eq!(switch.both.stats().tasks.expired, 80);
 }
 
-/// T10: tasks whose patience runs out, and that go to parked slots, do not use up all that a tick may send.
+/// T10: tasks whose patience runs out and that go to parked slots do not use up a tick's datagrams.
 #[test]
 fn t10_a_lease_expires_while_patience_runs_out_without_end() {
     let mut switch = Switch::new();
@@ -220,8 +218,8 @@ fn t10_a_lease_expires_while_patience_runs_out_without_end() {
     assert_eq!(switch.both.stats().tasks.expired, 1);
 }
 
-/// T19: however many less patient tasks there are, a task waits for its place no longer than its own patience, and the ticks for
-/// those that are due before it.
+/// T19: a task waits for its place no longer than its patience plus the ticks for those due before it, however many
+/// less patient tasks there are.
 #[test]
 fn t19_less_patient_tasks_do_not_keep_others_waiting() {
     let mut switch = Switch::new();
@@ -255,7 +253,7 @@ fn t12_a_tick_looks_at_1024_slots() {
     }
 }
 
-/// T12, T14: clients are given up 64 a tick, in the order of their places.
+/// T12, T14: a tick visits 64 clients, in the order of their indices.
 #[test]
 fn t12_a_tick_looks_at_64_clients() {
     let mut switch = Switch::new();
@@ -264,7 +262,7 @@ fn t12_a_tick_looks_at_64_clients() {
         switch.both.purge(Which::Client(identity)).expect("agreement");
     }
     switch.now += 60 * SECOND;
-    // Client 65 lives, and two come that are not silent.
+    // Client 65 lives, and two new ones are not silent.
     switch.submit_of(65, client(1), 2, 1);
     for left in [86, 23, 1, 1] {
         switch.both.tick(switch.now).expect("agreement");
@@ -272,8 +270,7 @@ fn t12_a_tick_looks_at_64_clients() {
     }
 }
 
-/// T12, T14: of the tasks of a silent client 256 records are looked at in a tick. Without the model, which looks at all in
-/// each.
+/// T12, T14: a tick visits 256 records of a silent client's tasks. Without the model, which visits all.
 #[test]
 fn t12_a_tick_looks_at_256_tasks() {
     let mut core = full_core(600);
@@ -285,7 +282,6 @@ fn t12_a_tick_looks_at_256_tasks() {
     assert_eq!(core.stats().clients, 0);
 }
 
-/// A client with so many queued tasks.
 fn full_core(tasks: usize) -> Core {
     let config = TasksConfig { queue: 4096, ..TasksConfig::default() };
     let mut core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
@@ -314,12 +310,12 @@ fn t12_a_call_of_purge_looks_at_1024_tasks() {
     }
 }
 
-/// What a source that holds nothing gets of a table that nobody uses (T14): eight ninths.
+/// What an empty source gets of an unused table (T14): eight ninths.
 fn share(size: usize) -> usize {
     (8 * size).div_ceil(9)
 }
 
-/// T7: each task that is not taken is named, whatever the room, and why: there is none, or there is some for others.
+/// T7: the answer names each refused task, and whether the table is full or the share is used up.
 #[test]
 fn t7_full_queue_reports_every_task() {
     for size in 1..=SUBMIT_MAX + 1 {
@@ -337,7 +333,7 @@ fn t7_full_queue_reports_every_task() {
     }
 }
 
-/// T14: whatever one source does, it gets 8/9 of each table, and all of one of up to 8; of the rest another one gets some.
+/// T14: one source gets at most 8/9 of each table, and all of one of up to 8; another source gets some of the rest.
 #[test]
 fn t14_a_second_source_always_finds_room() {
     for size in 1..=40 {
@@ -361,8 +357,8 @@ fn t14_a_second_source_always_finds_room() {
     }
 }
 
-/// T14: who moves takes with it what it holds, and a dead source leaves its share.
-/// A host has all addresses of its loopback, of both versions.
+/// T14: a source that moves keeps its records, and a dead one frees its share. A host has all loopback addresses, of
+/// both versions.
 #[test]
 fn t14_addresses_of_a_loopback_have_one_share() {
     let mut switch = Switch::with(TasksConfig { clients: 18, ..TasksConfig::default() });
@@ -395,7 +391,7 @@ fn t14_a_share_moves_with_who_holds_it() {
 #[test]
 fn t13_an_executor_cannot_aim_its_slots_at_one_bucket() {
     let mut switch = Switch::new();
-    // As far apart as there are buckets; a look-up follows 64 links.
+    // One per bucket; a look-up follows 64 links.
     let far_apart = |k: u32| k * 4096;
     let first = switch.register(1, 1, far_apart(0), 1);
     for k in 1..200 {

@@ -1,5 +1,5 @@
-//! The differential test of the C core and the reference model, on random input: every answer, verdict and counter is
-//! compared, and after each datagram all structures are walked and the T rules checked.
+//! Differential test of the C core and the reference model on random input: compares every answer, verdict and counter,
+//! and after each datagram walks all structures and checks the T rules.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
 proptest! {
     #![proptest_config(common::config())]
 
-    /// T1 to T8, T10, T11, T13, T14: the core does what the model does.
+    /// T1 to T8, T10, T11, T13, T14.
     #[test]
     fn core_does_what_the_model_says(input in input(), secret in any::<u128>()) {
         let outcome = compare(&input.0, secret);
@@ -26,7 +26,7 @@ proptest! {
     }
 }
 
-/// Together the inputs cause every verdict, and everything that can happen to a task.
+/// Every verdict, and every event of a task.
 #[test]
 fn inputs_reach_everything() {
     let mut reasons = [0; Verdict::COUNT];
@@ -38,7 +38,6 @@ fn inputs_reach_everything() {
         add(&mut events, [tasks.completed, tasks.cancelled, tasks.dropped, tasks.purged, tasks.submitted]);
         add(&mut events[5..], [tasks.assigned, tasks.expired, tasks.returned, stats.gaps]);
     }
-    // The tasks program forwards nothing.
     for verdict in Verdict::ALL.iter().filter(|verdict| **verdict != Verdict::Forwarded) {
         assert!(reasons[*verdict as usize] >= 10, "{verdict:?}: {}", reasons[*verdict as usize]);
     }

@@ -1,5 +1,5 @@
-//! The differential test of the reads program: the C core and the reference model, on random input. Every datagram, verdict and
-//! counter is compared, and after each datagram all structures are walked.
+//! Differential test of the reads program: compares the C core with the reference model on random input (every
+//! datagram, verdict and counter), and walks all structures after each datagram.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
 proptest! {
     #![proptest_config(common::config())]
 
-    /// R1, R4, R7, as far as they are the switch's: the core does what the model does.
+    /// R1, R4, R7, as far as the switch keeps them.
     #[test]
     fn core_does_what_the_model_says(input in input(), secret in any::<u128>()) {
         let outcome = compare(&input.0, secret);
@@ -26,7 +26,7 @@ proptest! {
     }
 }
 
-/// Together the inputs cause every verdict, and everything that can happen to a request.
+/// Every verdict, and every event of a request.
 #[test]
 fn inputs_reach_everything() {
     let mut reasons = [0; Verdict::COUNT];
@@ -44,7 +44,7 @@ fn inputs_reach_everything() {
     }
     let (direct, others) = events.split_last().expect("nine");
     assert!(others.iter().all(|&times| times >= 100), "{events:?}");
-    // Each needs four READs to one replica within a heartbeat before it.
+    // Each needs four earlier READs to one replica within a heartbeat.
     assert!(*direct >= 20, "{events:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The model of the reads protocol, as far as it is searched within seconds; `midflight-lab check reads` searches all of it.
+//! The searches of the reads protocol model that take seconds; `midflight-lab check reads` runs all.
 
 use midflight_rmt::Watch;
 use midflight_spec::reads::protocol::{Planted, ReplyCheck, Scope, all, search, with};
@@ -33,9 +33,9 @@ fn r1_r4_hold_where_one_leader_and_one_switch_live_on_or_restart() {
 fn r1_planted_errors_are_refuted() {
     for scope in small(Planted::ALL.map(with)) {
         let verdict = search(&scope, 1, &Watch::default());
-        // (`reply-seq-of-former-session`, which breaks the strict check only, is not small.)
+        // (`reply-seq-of-former-session`, which breaks only the strict check, is not small.)
         let found = verdict.refutation.unwrap_or_else(|| panic!("{} is not found", scope.title()));
-        // A founding breaks R2 before anything is read.
+        // A founding breaks R2 before any read.
         assert!(["R1", "R2"].contains(&found.rule), "{}: {}", scope.title(), found.rule);
     }
 }

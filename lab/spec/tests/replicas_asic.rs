@@ -1,4 +1,4 @@
-//! The asic engine of the replicas program against the reference model, on the random traffic that the C core gets too.
+//! Differential test of the replicas program's asic engine and the reference model, on the C core's random traffic.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..common::config() })]
 
-    /// N1, N3, N8, as far as they are the operator's: the pipeline does what the model does.
+    /// N1, N3, N8, as far as the operator keeps them.
     #[test]
     fn pipeline_does_what_the_model_says(input in input(), secret in any::<u128>()) {
         let outcome = compare(&input.0, secret);
@@ -26,7 +26,7 @@ proptest! {
     }
 }
 
-/// Together the inputs cause every verdict that a program of this kind gives, and everything that can happen to a packet.
+/// Every verdict of this kind of program, and every event of a packet.
 #[test]
 fn inputs_reach_everything() {
     let mut reasons = [0; Verdict::COUNT];

@@ -1,5 +1,5 @@
-//! The model of what controllers of replicas and operators say to each other, as far as it is searched within seconds. All of it:
-//! `make check-replicas`, which runs the ignored test too.
+//! The searches of the controller protocol model that take seconds. `make check-replicas` runs all, including the
+//! ignored test.
 
 use midflight_rmt::Watch;
 use midflight_spec::replicas::control::{Planted, Scope, all, search, with};

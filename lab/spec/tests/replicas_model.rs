@@ -1,5 +1,5 @@
-//! The C core of the replicas program against the reference model, on random traffic. Verdicts, datagrams and counters are compared, and
-//! after each datagram all structures are walked.
+//! Differential test of the replicas program's C core and the reference model, on random traffic: compares verdicts,
+//! datagrams and counters, and walks all structures after each datagram.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
 proptest! {
     #![proptest_config(common::config())]
 
-    /// N1, N3, N8, as far as they are the operator's: the core does what the model does.
+    /// N1, N3, N8, as far as the operator keeps them.
     #[test]
     fn core_does_what_the_model_says(input in input(), secret in any::<u128>()) {
         let outcome = compare(&input.0, secret);
@@ -27,7 +27,7 @@ proptest! {
     }
 }
 
-/// Together the inputs cause every verdict that a program of this kind gives, and everything that can happen to a packet.
+/// Every verdict of this kind of program, and every event of a packet.
 #[test]
 fn inputs_reach_everything() {
     let mut reasons = [0; Verdict::COUNT];

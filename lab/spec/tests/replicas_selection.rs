@@ -1,5 +1,5 @@
-//! An operator that chooses servers itself, in lockstep with what runs beside an operator that does not: `RsNode` with the same
-//! selector and the same random bits. Where requests go, and all counters, must be the same.
+//! An operator with a built-in selector, in lockstep with an external `RsNode` with the same selector and random bits.
+//! Requests must go to the same servers, and all counters must match.
 
 #[path = "replicas_selection/c3.rs"]
 mod c3;
@@ -23,7 +23,7 @@ const ALIKE: [(Selection, Algorithm); 3] = [
     (Selection::PowerOfTwo, Algorithm::PowerOfTwo),
 ];
 
-/// The same steps each time.
+/// Deterministic.
 fn proptest_config() -> ProptestConfig {
     ProptestConfig {
         cases: 400,
@@ -40,7 +40,7 @@ fn native(selection: Selection, secret: u128) -> CheckedNative<ReplicasProgram> 
 proptest! {
     #![proptest_config(proptest_config())]
 
-    /// N1, N3, N7, N8: what selectors with integers do.
+    /// N1, N3, N7, N8, for selectors with integer arithmetic.
     #[test]
     fn the_core_chooses_as_the_selector_beside_it(steps in vec(step(), 1..120), secret: u128, which in 0..3_usize) {
         let (selection, algorithm) = ALIKE[which];
@@ -51,7 +51,7 @@ proptest! {
         }
     }
 
-    /// C3: never a server whose score is higher than the least one by more than a millionth; `Lenient` compares.
+    /// C3: the score of the chosen server exceeds the lowest by at most a millionth; `Lenient` compares.
     #[test]
     fn c3_in_integers_chooses_as_c3(steps in vec(step(), 1..200), secret: u128, selectors in 1..600_u32) {
         let lenient = Lenient::new(SERVERS, selectors);
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// The same in the kernel, with fewer steps: each is a system call.
+/// Fewer steps, because each is a system call.
 #[cfg(feature = "kernel")]
 #[test]
 fn the_kernel_chooses_as_the_selector_beside_it() {
@@ -94,7 +94,6 @@ fn the_kernel_chooses_as_the_selector_beside_it() {
     }
 }
 
-/// The steps reach everything that can happen.
 #[test]
 fn steps_reach_everything() {
     use proptest::strategy::ValueTree;

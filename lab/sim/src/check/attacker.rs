@@ -1,5 +1,6 @@
-//! An attacker: sends malformed datagrams to all parties, packets from an address that is not their sender's, and copies and
-//! forgeries under the addresses of others. It makes them from overheard datagrams; what a packet is, the program says.
+//! An attacker: sends malformed datagrams to all parties, packets from another address than their sender's, and copies
+//! and forgeries with other parties' addresses. It makes them from overheard datagrams; the program tells what a packet
+//! is.
 
 use super::fault::{Common, What};
 use super::{PartyOf, Trial};
@@ -11,27 +12,25 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Copies of a datagram, at most.
 const COPIES: u32 = 4;
-/// Attempts to make a datagram malformed, before one is cut short.
+/// Attempts to make a datagram malformed before it is truncated.
 const TRIES: u32 = 8;
 
 /// What an attacker knows of a program's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Craft {
-    /// Datagrams that it remembers.
+    /// Number of datagrams that it remembers.
     pub remembered: usize,
     /// Whether a datagram is a packet.
     pub is_packet: fn(&[u8]) -> bool,
-    /// Whether nobody may take a packet that comes from another address than its sender's.
+    /// Whether every receiver must refuse this packet from another address than its sender's.
     pub is_forgeable: fn(&[u8]) -> bool,
-    /// Whether all secrets of a packet can be found.
+    /// Whether all secrets of a packet can be located.
     pub is_guessable: fn(&[u8]) -> bool,
-    /// The same packet with guesses in the place of its secrets.
+    /// The packet with guesses in place of its secrets.
     pub guess: fn(&mut Pcg64, Vec<u8>) -> Vec<u8>,
 }
 
-/// A datagram.
 #[derive(Clone, Debug)]
 struct Overheard {
     from: NodeId,
@@ -39,16 +38,16 @@ struct Overheard {
     datagram: Vec<u8>,
 }
 
-/// The latest datagrams, if an attacker listens.
+/// The latest datagrams, if the trial has an attacker.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
-    /// How many are kept; 0: nobody listens.
+    /// Capacity; 0: no attacker.
     most: usize,
     heard: Rc<RefCell<VecDeque<Overheard>>>,
 }
 
 impl Recent {
-    /// Another datagram.
+    /// Adds a datagram.
     pub fn note(&self, from: NodeId, to: NodeId, datagram: &[u8]) {
         if self.most == 0 {
             return;
@@ -60,7 +59,6 @@ impl Recent {
         heard.push_back(Overheard { from, to, datagram: datagram.to_vec() });
     }
 
-    /// A random one of those that `wanted` selects.
     fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<Overheard> {
         let heard = self.heard.borrow();
         let fit: Vec<_> = heard.iter().filter(|heard| wanted(&heard.datagram)).collect();
@@ -68,7 +66,6 @@ impl Recent {
     }
 }
 
-/// The datagrams that it sends at one time.
 #[derive(Clone, Copy, Debug)]
 enum Attack {
     Garbage,
@@ -77,17 +74,14 @@ enum Attack {
     Guess,
 }
 
-/// An actor that sends these.
 #[derive(Debug)]
 struct Attacker {
     craft: Craft,
     recent: Recent,
-    /// In the order of their times.
     attacks: VecDeque<(Nanos, Attack)>,
 }
 
 impl<P> Common<P> {
-    /// Which datagrams an attacker sends, and how many.
     const fn attacks(&self) -> Option<(u32, Attack)> {
         match self {
             Self::Garbage(count) => Some((*count, Attack::Garbage)),
@@ -99,7 +93,7 @@ impl<P> Common<P> {
     }
 }
 
-/// The attacker's node, if the trial has one; and the datagrams that it may overhear.
+/// Adds the attacker's node, if the trial has one. Returns the datagrams that it may overhear.
 pub fn add_attacker<T: Trial>(trial: &T, world: &mut World, craft: Craft) -> Recent {
     let mut attacks = Vec::new();
     for fault in trial.faults() {
@@ -164,7 +158,6 @@ impl Actor for Attacker {
     }
 }
 
-/// Damages a datagram so that it is no valid packet.
 fn spoil(random: &mut Pcg64, is_packet: fn(&[u8]) -> bool, good: Vec<u8>) -> Vec<u8> {
     for _ in 0..TRIES {
         let mut bad = good.clone();

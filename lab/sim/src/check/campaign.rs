@@ -1,43 +1,43 @@
-//! Many seeds, on several threads, with one result whatever their number.
+//! Runs many seeds on several threads; the result does not depend on their number.
 
 use super::{Outcome, Subject, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What to try.
+/// The seeds to run, and how.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// These seeds.
+    /// Seeds to try.
     pub seeds: Range<u64>,
-    /// On so many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// With this bug planted, in a build with the feature `mutants`; 0: none.
+    /// Number of the planted bug (feature `mutants`); 0: none.
     pub mutant: u32,
 }
 
-/// What came of it.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Seeds that were tried: all, or those up to the first violation.
     pub seeds: u64,
     /// Virtual nanoseconds.
     pub simulated_ns: u128,
-    /// Faults that befell them.
+    /// Faults that occurred.
     pub faults: u64,
-    /// Events of their worlds.
+    /// Events of the worlds.
     pub events: u64,
     /// The first seed whose run broke a rule, and how.
     pub first: Option<(u64, Outcome)>,
 }
 
 impl Campaign {
-    /// Tries them, up to the first violation. `progress` is given each seed that is done; where it says `false`, no more
-    /// are tried.
+    /// Tries the seeds up to the first violation. `progress` gets each completed seed; if it returns `false`, the
+    /// campaign stops.
     #[must_use]
     pub fn run<S: Subject>(&self, progress: &(dyn Fn(u64) -> bool + Sync)) -> Totals {
         let next = AtomicU64::new(self.seeds.start);
-        // The smallest seed that failed so far: larger ones need not be tried. Those below it are, to the last one.
+        // The smallest failed seed: larger ones are skipped, smaller ones are all tried.
         let failed = AtomicU64::new(self.seeds.end);
         let results = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

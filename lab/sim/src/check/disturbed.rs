@@ -1,16 +1,16 @@
-//! Nodes that several faults have stopped at once: each goes on when the last of them ends.
+//! Nodes stopped by overlapping faults: each continues when the last of them ends.
 
 use crate::{Action, NodeId, World};
 use std::collections::HashMap;
 
-/// Makes something happen now, before anything else.
+/// Executes an action before any other event.
 pub fn act(world: &mut World, action: Action) {
     let now = world.now();
     world.at(now, action);
     world.run(now, |_| false);
 }
 
-/// By how many faults each node is down, or paused.
+/// Number of faults that keep each node down, or paused.
 #[derive(Debug, Default)]
 pub struct Disturbed {
     down: HashMap<NodeId, u32>,
@@ -18,7 +18,7 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// A fault has a process die.
+    /// A fault kills a process.
     pub fn crash(&mut self, world: &mut World, node: NodeId) {
         let down = self.down.entry(node).or_default();
         *down += 1;
@@ -27,7 +27,7 @@ impl Disturbed {
         }
     }
 
-    /// The fault ends. The new process stands still if another fault has paused the node.
+    /// That fault ends. The new process is paused if another fault has paused the node.
     pub fn restart(&mut self, world: &mut World, node: NodeId) {
         let down = self.down.entry(node).or_default();
         *down -= 1;
@@ -40,7 +40,7 @@ impl Disturbed {
         }
     }
 
-    /// A fault has a process stand still.
+    /// A fault pauses a process.
     pub fn pause(&mut self, world: &mut World, node: NodeId) {
         let paused = self.paused.entry(node).or_default();
         *paused += 1;
@@ -49,7 +49,7 @@ impl Disturbed {
         }
     }
 
-    /// The fault ends.
+    /// That fault ends.
     pub fn resume(&mut self, world: &mut World, node: NodeId) {
         let paused = self.paused.entry(node).or_default();
         *paused -= 1;

@@ -1,4 +1,4 @@
-//! Faults, as data: those that befall every program. A program adds its own.
+//! Faults as data. These apply to every program; a program adds its own.
 
 use super::party::keep;
 use super::{BadTrial, Net, Party};
@@ -6,82 +6,79 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// No clock runs faster or slower than by this.
 const PPM_MAX: u32 = 50_000;
-/// No clock jumps farther.
 const AHEAD_MAX_MS: u64 = 60_000;
-/// Datagrams of an attacker, at most.
 const ATTACKS_MAX: u32 = 10_000;
 
-/// A fault that lasts for a while.
+/// A fault with a duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault<W> {
     /// When it begins.
     pub at_ms: u64,
-    /// How long it lasts; it ends with all others at `heal_ms`.
+    /// Duration; every fault ends at `heal_ms` at the latest.
     pub for_ms: u64,
     /// Its kind.
     pub what: W,
 }
 
-/// The kinds of faults of a program.
+/// A program's kinds of faults.
 pub trait What: Clone + Debug + PartialEq + Serialize + DeserializeOwned + 'static {
-    /// Its nodes.
+    /// The program's nodes.
     type Party: Party;
 
-    /// What befalls every program; `None`: this is one of the program's own.
+    /// The common fault; `None` if it is the program's own.
     fn common(&self) -> Option<&Common<Self::Party>>;
 
-    /// Whether its effect stays after its end.
+    /// Whether its effect outlasts it.
     fn has_no_end(&self) -> bool {
         false
     }
 
-    /// Gives parties the places that they have when `gone` is not in the trial any more; `false`: nothing is left of the fault.
+    /// Renumbers its parties after `gone` left the trial; `false`: nothing is left of the fault.
     fn without(&mut self, gone: Self::Party) -> bool;
 }
 
-/// Faults that befall every program.
+/// Faults that apply to every program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Common<P> {
-    /// A process dies; at the end a new one starts in its place. Of what its disk had not made safe any part may be lost or torn.
+    /// A process dies; at the end a new one starts. Any part of what is not durable on its disk may be lost or torn.
     Crash(P),
-    /// A process is paused; datagrams wait for it.
+    /// A process is paused; its datagrams wait.
     Pause(P),
-    /// A clock is ahead and runs at another rate; at the end the rate is right again.
+    /// A clock jumps ahead and runs at another rate; at the end the rate is right again.
     Drift {
         /// The party.
         party: P,
-        /// Millionths by which it is too fast.
+        /// Parts per million by which it is too fast.
         ppm: i32,
-        /// How far it jumps at first.
+        /// How far it jumps ahead, in milliseconds.
         ahead_ms: u64,
     },
-    /// Datagrams and messages from some parties to others are lost.
+    /// Datagrams and messages between some parties are lost.
     Partition {
         /// The senders.
         from: Vec<P>,
         /// The receivers.
         to: Vec<P>,
-        /// Whether the other direction is lost too.
+        /// The other direction is lost too.
         both: bool,
     },
-    /// The network has more faults than normally.
+    /// The network has more faults than usual.
     Burst(Net),
-    /// This many malformed datagrams come to all parties.
+    /// This many malformed datagrams arrive at all parties.
     Garbage(u32),
-    /// This many packets come as their senders sent them, but from another address.
+    /// This many valid packets arrive from another address than their sender's.
     Forged(u32),
-    /// This many datagrams come again, some of them often, from their original address: an attacker on the path copies them.
+    /// This many datagrams are replayed, some repeatedly, with their original source: an attacker on the path.
     Replayed(u32),
-    /// This many forged packets come from the address of a party that has sent such a packet, with guesses in place of all secrets:
-    /// an attacker off the path knows formats and addresses.
+    /// This many forged packets arrive from the address of a party that has sent such a packet, with guesses in place
+    /// of all secrets: an attacker off the path that knows formats and addresses.
     Guessed(u32),
 }
 
-/// A program may have no faults of its own.
+/// For programs without faults of their own.
 impl<P: Party + Serialize + DeserializeOwned> What for Common<P> {
     type Party = P;
 
@@ -104,16 +101,16 @@ impl<P: Party + Serialize + DeserializeOwned> What for Common<P> {
 }
 
 impl<P: Party> Common<P> {
-    /// Whether it is an attacker's.
+    /// Whether it is an attack.
     #[must_use]
     pub const fn is_attack(&self) -> bool {
         matches!(self, Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_))
     }
 
-    /// Whether it makes sense; `is_known`: whether the trial has a party.
+    /// Checks it; `is_known`: whether the trial has a party.
     ///
     /// # Errors
-    /// Says what does not.
+    /// If a field is invalid; says which.
     pub fn validate(&self, is_known: impl Fn(P) -> bool) -> Result<(), BadTrial> {
         let parties: &[&[P]] = match self {
             Self::Crash(party) | Self::Pause(party) => &[&[*party]],

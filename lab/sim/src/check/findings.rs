@@ -1,4 +1,4 @@
-//! What a checker sees of a run, and the first rule that was broken.
+//! A checker's view of a run, and the first violation.
 
 use super::{Broken, Checked, Trace, Violation};
 use crate::{Actor, Happening, NodeId, Observer};
@@ -15,7 +15,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Nothing is broken yet. With a trace, a line for everything that happens.
+    /// Without a violation. With a trace, each event becomes a line.
     #[must_use]
     pub fn new(trace: Option<Trace>) -> Self {
         Self { violation: None, trace }
@@ -31,19 +31,19 @@ impl Judgement {
 
 /// A program's checker.
 pub trait Findings: 'static {
-    /// What it came to so far.
+    /// The judgement so far.
     fn judgement(&mut self) -> &mut Judgement;
 
     /// A packet and its fields, in words.
     fn describe(datagram: &[u8]) -> String;
 
-    /// What one of the program's actors has recorded, in words; `None`: not worth a line.
+    /// An event recorded by the program's actors, in words; `None`: not worth a line.
     fn words(trace: &Trace, what: &dyn Any) -> Option<String>;
 
-    /// A datagram has come.
+    /// A datagram has arrived.
     ///
     /// # Errors
-    /// The rule that this breaks.
+    /// The broken rule.
     fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
         let _ = (from, to, datagram);
         Ok(())
@@ -52,29 +52,29 @@ pub trait Findings: 'static {
     /// A node's turn is over.
     ///
     /// # Errors
-    /// The rule that it broke.
+    /// The broken rule.
     fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) -> Checked {
         let _ = (at, node, actor, datagram);
         Ok(())
     }
 
-    /// What a trace says of that turn, beyond what arrives later.
+    /// What a trace says of that turn, besides later arrivals.
     fn said(&self, actor: &dyn Actor, datagram: Option<&[u8]>) -> Vec<String> {
         let _ = (actor, datagram);
         Vec::new()
     }
 
-    /// Something has happened.
+    /// An event of the world.
     ///
     /// # Errors
-    /// The rule that this breaks.
+    /// The broken rule.
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked;
 }
 
-/// Findings that the observer of a world and the code that runs the world share.
+/// Findings shared by the world's observer and the code that runs the world.
 pub(super) struct Monitor<F>(pub(super) Rc<RefCell<F>>);
 
-/// Checks nothing more once a rule is broken.
+/// Stops checking after the first violation.
 fn check<F: Findings>(findings: &mut F, at: Nanos, what: impl FnOnce(&mut F) -> Checked) {
     if findings.judgement().violation.is_none()
         && let Err(broken) = what(findings)

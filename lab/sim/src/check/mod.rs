@@ -1,22 +1,22 @@
-//! Fault campaigns: clusters drawn from seeds, disturbed in every way, under the eyes of a checker that sees all. What is the
-//! same for every program; what a program adds is a [`Subject`].
+//! Fault campaigns: random clusters under random faults, watched by a checker that sees everything. This module is
+//! common to all programs; a program adds a [`Subject`].
 //!
 //! | where | what |
 //! |---|---|
-//! | `subject` | what a program gives: draw, build, its own faults, heal; one run of it |
-//! | `trial` | what is tried, as data: it can be kept, replayed and made smaller |
+//! | `subject` | what a program provides: draw, build, its own faults, heal; one run |
+//! | `trial` | a trial as data: it can be stored, replayed and shrunk |
 //! | `party` | the nodes of a trial |
-//! | `fault` | the faults that befall every program |
-//! | `stage` | a world with a trial's parties and checker; the faults that last |
-//! | `attacker` | sends malformed, forged and copied datagrams |
-//! | `findings` | what a checker sees, and the first rule that was broken |
-//! | `rule` | a rule that is broken, and how |
+//! | `fault` | faults that apply to every program |
+//! | `stage` | a world with a trial's parties and checker; current faults |
+//! | `attacker` | malformed, forged and replayed datagrams |
+//! | `findings` | a checker's view, and the first violation |
+//! | `rule` | a broken rule |
 //! | `campaign` | many seeds |
-//! | `shrink` | the same failure, smaller |
+//! | `shrink` | makes a failing trial smaller |
 //! | `mutants` | bugs that a campaign must find |
-//! | `network` | how bad a trial's network is |
-//! | `disturbed` | nodes that several faults have stopped at once |
-//! | `trace` | a run for people |
+//! | `network` | a trial's network |
+//! | `disturbed` | nodes stopped by overlapping faults |
+//! | `trace` | a run as text |
 
 mod attacker;
 mod campaign;

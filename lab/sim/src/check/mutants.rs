@@ -1,40 +1,40 @@
-//! Bugs that are planted one at a time, none of which the unit tests see, and all of which the campaign must find. They are built
-//! in by the feature `mutants` only. `docs/internals/mutants.md` says what each does.
+//! Bugs planted one at a time (feature `mutants`). Unit tests see none of them; the campaign must find all.
+//! `docs/internals/mutants.md` says what each does.
 
 use super::{Campaign, Rule, Subject};
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// By which it is chosen.
+    /// Selects it.
     pub number: u32,
-    /// A word or three.
+    /// Short name.
     pub name: &'static str,
-    /// The file that it is in.
+    /// File that contains it.
     pub place: &'static str,
-    /// Seeds, from 0, within which it must be found.
+    /// Number of seeds, from 0, within which it must be found.
     pub budget: u64,
 }
 
 /// How a mutant was caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caught {
-    /// The rule that it broke first.
+    /// The first rule it broke.
     pub rule: Rule,
-    /// The seed in which it did; all before were tried, too.
+    /// The seed; all smaller ones passed.
     pub seed: u64,
-    /// How it broke it.
+    /// How it broke the rule.
     pub what: String,
 }
 
-/// Whether this build has them.
+/// Whether this build has mutants.
 #[must_use]
 pub const fn are_planted() -> bool {
     cfg!(feature = "mutants")
 }
 
 impl Mutant {
-    /// One in this file, with so many seeds.
+    /// A mutant in this file with this seed budget.
     #[must_use]
     pub const fn new(number: u32, name: &'static str, place: &'static str, budget: u64) -> Self {
         Self { number, name, place, budget }

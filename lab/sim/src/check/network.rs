@@ -1,4 +1,4 @@
-//! How bad a trial's network is, as data.
+//! A trial's network as data.
 
 use super::BadTrial;
 use crate::Faults;
@@ -6,30 +6,30 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of datagrams. Shares are of each datagram.
+/// Faults of datagrams. Shares are of all datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Net {
-    /// The shortest way.
+    /// Shortest delay.
     pub delay_min_us: u64,
-    /// The longest way of what is not held back.
+    /// Longest delay, without reordering.
     pub delay_max_us: u64,
-    /// Lost.
+    /// Share lost.
     pub loss: f64,
-    /// Delivered twice.
+    /// Share delivered twice.
     pub duplication: f64,
-    /// Held back, so that others overtake it.
+    /// Share delayed so that others overtake it.
     pub reordering: f64,
-    /// For at most so long.
+    /// Longest additional delay of reordered datagrams.
     pub reordering_us: u64,
 }
 
 impl Net {
-    /// No network is kinder.
+    /// The most benign network of a trial.
     pub const KIND: Self =
         Self { delay_min_us: 20, delay_max_us: 20, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_us: 0 };
 
-    /// A bad one for a while, in which datagrams take at least a time below `delay_min_us`.
+    /// A bad network for a burst; its shortest delay is below `delay_min_us`.
     pub(crate) fn burst(random: &mut Pcg64, delay_min_us: u64) -> Self {
         let delay_min_us = random.random_range(5..delay_min_us);
         Self {
@@ -42,7 +42,7 @@ impl Net {
         }
     }
 
-    /// As the world has it.
+    /// Converts to the world's type.
     #[must_use]
     pub fn faults(&self) -> Faults {
         Faults {
@@ -55,10 +55,10 @@ impl Net {
         }
     }
 
-    /// Whether it makes sense; `name` is what errors call it.
+    /// Checks it; errors call it `name`.
     ///
     /// # Errors
-    /// Says what does not.
+    /// If a field is invalid; says which.
     pub fn validate(&self, name: &str) -> Result<(), BadTrial> {
         for (key, share) in [("loss", self.loss), ("duplication", self.duplication), ("reordering", self.reordering)] {
             if !(0.0..=0.95).contains(&share) {

@@ -1,18 +1,18 @@
-//! The nodes of a trial by their places in it.
+//! The nodes of a trial, by kind and place.
 
 use crate::NodeId;
 use std::fmt::Debug;
 
-/// A node, by its kind and its place among those of its kind.
+/// A node, by its kind and its place within the kind.
 pub trait Party: Copy + Eq + Debug + 'static {
-    /// What people call its kind.
+    /// The kind's name.
     fn kind(self) -> &'static str;
 
-    /// Its place.
+    /// Its place within the kind.
     fn place(&mut self) -> &mut usize;
 }
 
-/// Which node each party of a trial is.
+/// The node of each party.
 #[derive(Clone, Debug)]
 pub struct Places<P>(Vec<(P, NodeId)>);
 
@@ -23,7 +23,7 @@ impl<P> Default for Places<P> {
 }
 
 impl<P: Party> Places<P> {
-    /// With these nodes, the parties of a kind.
+    /// Adds the nodes of a kind.
     #[must_use]
     pub fn with(mut self, kind: fn(usize) -> P, nodes: &[NodeId]) -> Self {
         self.0.extend(nodes.iter().enumerate().map(|(place, node)| (kind(place), *node)));
@@ -39,23 +39,23 @@ impl<P: Party> Places<P> {
         self.find(party).expect("a trial is validated before it is run")
     }
 
-    /// The nodes of a kind, in their order.
+    /// The nodes of a kind, in order.
     pub fn of(&self, kind: fn(usize) -> P) -> impl Iterator<Item = NodeId> {
         (0..).map_while(move |place| self.find(kind(place)))
     }
 
-    /// All of them.
+    /// All parties and their nodes.
     pub fn all(&self) -> impl Iterator<Item = (P, NodeId)> {
         self.0.iter().copied()
     }
 
-    /// Who a node is, if it is one of the trial's parties.
+    /// The party of a node, if it is one.
     #[must_use]
     pub fn party(&self, node: NodeId) -> Option<P> {
         self.0.iter().find(|(_, other)| *other == node).map(|(party, _)| *party)
     }
 
-    /// What a trace calls the nodes.
+    /// Node names for a trace.
     pub fn names(&self) -> impl Iterator<Item = (NodeId, String)> {
         self.0.iter().map(|(party, node)| (*node, format!("{} {}", party.kind(), *(*party).clone().place())))
     }
@@ -65,7 +65,7 @@ impl<P: Party> Places<P> {
     }
 }
 
-/// The place of `party` once `gone` is not in the trial any more. `false`: it is the one that is gone.
+/// Renumbers `party` after `gone` left the trial; `false`: it is the one that left.
 pub fn keep<P: Party>(party: &mut P, mut gone: P) -> bool {
     if *party == gone {
         return false;
@@ -75,7 +75,7 @@ pub fn keep<P: Party>(party: &mut P, mut gone: P) -> bool {
     true
 }
 
-/// The same of a place whose kind is known.
+/// The same for a place of known kind.
 pub fn keep_place<P: Party>(kind: fn(usize) -> P, place: &mut usize, gone: P) -> bool {
     let mut party = kind(*place);
     let is_kept = keep(&mut party, gone);

@@ -1,8 +1,8 @@
-//! A rule of a program, and that it was broken.
+//! Rules, and violations of them.
 
 use std::fmt;
 
-/// A rule that a run must not break, by its name in reports and documents.
+/// A rule by its name in reports and documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rule(pub &'static str);
 
@@ -12,12 +12,12 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule was broken, and how.
+/// A violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// The rule.
     pub rule: Rule,
-    /// What was seen, and what the rule wants.
+    /// What was seen, and what the rule demands.
     pub what: String,
 }
 
@@ -27,10 +27,10 @@ impl fmt::Display for Broken {
     }
 }
 
-/// The rules hold so far, or one does not.
+/// Result of a check.
 pub type Checked<T = ()> = Result<T, Broken>;
 
-/// `holds!(T3, condition, "what was seen")`: returns a [`Broken`] where the condition does not hold.
+/// `holds!(T3, condition, "what was seen")`: returns a [`Broken`] if the condition is false.
 macro_rules! holds {
     ($rule:expr, $condition:expr, $($what:tt)+) => {
         if !$condition {

@@ -1,22 +1,22 @@
-//! Makes a trial smaller while the same rule breaks.
+//! Shrinks a trial while it breaks the same rule.
 
 use super::{PartyOf, Rule, Subject, Trial, What, run};
 
-/// One way to make a trial smaller: changes it, and keeps what still fails.
+/// One way to shrink a trial: changes it, and keeps what still fails.
 pub type Pass<T> = fn(&mut T, Fails<'_, T>);
 
 /// Whether the rule still breaks.
 pub type Fails<'a, T> = &'a mut dyn FnMut(&T) -> bool;
 
-/// The smallest trial that was found in which `rule` still breaks. `progress` is given each one that was tried; where it says
-/// `false`, the smallest so far is returned.
+/// The smallest trial found that still breaks `rule`. `progress` gets each tried one; if it returns `false`, the search
+/// stops.
 #[must_use]
 pub fn shrink<S: Subject>(trial: &S::Trial, rule: Rule, progress: impl FnMut(&S::Trial) -> bool) -> S::Trial {
     let breaks = |smaller: &S::Trial| run::<S>(smaller).violation.is_some_and(|seen| seen.broken.rule == rule);
     shrink_while(trial, progress, breaks)
 }
 
-/// As [`shrink`], for what `breaks` says.
+/// [`shrink`] with `breaks` as the condition.
 pub fn shrink_while<T: Trial>(trial: &T, mut progress: impl FnMut(&T) -> bool, breaks: impl Fn(&T) -> bool) -> T {
     let (mut best, mut goes_on) = (trial.clone(), true);
     loop {
@@ -47,7 +47,7 @@ pub fn attempt<T: Trial>(best: &mut T, fails: Fails<'_, T>, change: impl FnOnce(
     kept
 }
 
-/// Drops elements of a list: halves of it first, then quarters, down to single ones.
+/// Drops elements of a list: halves first, then quarters, down to single ones.
 pub fn drop_from<T: Trial, E>(best: &mut T, fails: Fails<'_, T>, list: impl Fn(&mut T) -> &mut Vec<E>) {
     let mut chunk = list(best).len().div_ceil(2);
     while chunk > 0 {
@@ -67,7 +67,7 @@ pub fn drop_faults<T: Trial>(best: &mut T, fails: Fails<'_, T>) {
     drop_from(best, fails, T::faults_mut);
 }
 
-/// Removes a party from faults, and renumbers those behind it.
+/// Removes a party from faults, and renumbers those after it.
 pub fn forget<T: Trial>(trial: &mut T, gone: PartyOf<T>) {
     trial.faults_mut().retain_mut(|fault| fault.what.without(gone));
 }

@@ -1,4 +1,4 @@
-//! A world in which a trial takes place: its parties, its checker, and the faults that last now.
+//! A world with a trial's parties, its checker, and the current faults.
 
 use super::fault::{Common, What};
 use super::findings::{Findings, Monitor};
@@ -11,24 +11,23 @@ use std::rc::Rc;
 /// The party of a trial.
 pub type PartyOf<T> = <<T as Trial>::What as What>::Party;
 
-/// A trial that runs.
+/// A running trial.
 pub struct Stage<T: Trial, F> {
-    /// What is tried.
+    /// The trial.
     pub trial: Rc<T>,
-    /// Where.
+    /// Its world.
     pub world: World,
-    /// Who is who.
+    /// The parties' nodes.
     pub places: Places<PartyOf<T>>,
-    /// Faults that have stopped nodes.
+    /// Nodes stopped by faults.
     pub disturbed: Disturbed,
     findings: Rc<RefCell<F>>,
-    /// Present faults, in the order in which they began.
     lasting: Vec<usize>,
     befell: u64,
 }
 
 impl<T: Trial, F: Findings> Stage<T, F> {
-    /// All that happens in `world` from now on is shown to `findings`.
+    /// Shows all further events of `world` to `findings`.
     pub fn new(trial: &T, mut world: World, places: Places<PartyOf<T>>, findings: F) -> Self {
         let findings = Rc::new(RefCell::new(findings));
         world.set_observer(Box::new(Monitor(Rc::clone(&findings))));
@@ -36,23 +35,23 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         Self { trial, world, places, disturbed, findings, lasting: Vec::new(), befell: 0 }
     }
 
-    /// What was found so far. Nothing happens in the world while this is held.
+    /// The findings so far. Release them before the world continues.
     pub fn findings(&self) -> RefMut<'_, F> {
         self.findings.borrow_mut()
     }
 
-    /// Runs until this time. `Err` as soon as a rule is broken.
+    /// Runs until this time.
     ///
     /// # Errors
-    /// The rule.
+    /// The first broken rule, at once.
     pub fn run_until(&mut self, at: Nanos) -> Checked {
         self.run_while(at, |_| true)
     }
 
-    /// The same, as long as the findings want more.
+    /// Runs until this time while `goes_on`.
     ///
     /// # Errors
-    /// The rule that was broken.
+    /// The first broken rule, at once.
     pub fn run_while(&mut self, at: Nanos, goes_on: impl Fn(&F) -> bool) -> Checked {
         let findings = Rc::clone(&self.findings);
         self.world.run(at, |_| {
@@ -68,7 +67,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         self.findings().judgement().violation.clone()
     }
 
-    /// Faults that befell the world so far.
+    /// Number of faults so far.
     #[must_use]
     pub const fn befell(&self) -> u64 {
         self.befell
@@ -86,40 +85,38 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         self.places.node(party)
     }
 
-    /// It happens before anything else.
+    /// Executes an action before any other event.
     pub fn act(&mut self, action: Action) {
         act(&mut self.world, action);
     }
 
-    /// A process dies.
+    /// Kills a process.
     pub fn crash(&mut self, node: NodeId) {
         self.disturbed.crash(&mut self.world, node);
     }
 
-    /// A fault ends that let it die.
+    /// Ends a fault that killed it.
     pub fn restart(&mut self, node: NodeId) {
         self.disturbed.restart(&mut self.world, node);
     }
 
-    /// Present faults, in the order in which they began: their places in the trial, and their kinds.
+    /// Current faults by start: their places in the trial, and their kinds.
     pub fn lasting(&self) -> impl DoubleEndedIterator<Item = (usize, &T::What)> {
         self.lasting.iter().map(|number| (*number, &self.trial.faults()[*number].what))
     }
 
-    /// A fault lasts from now on.
     pub(super) fn begin(&mut self, number: usize) {
         self.befell += 1;
         self.lasting.push(number);
     }
 
-    /// A fault does not last any more; `false`: it did not before.
+    /// Ends a fault; `false` if it was not current.
     pub(super) fn end(&mut self, number: usize) -> bool {
         let before = self.lasting.len();
         self.lasting.retain(|lasting| *lasting != number);
         self.lasting.len() < before
     }
 
-    /// A fault of every program begins.
     pub(super) fn common_begins(&mut self, what: &Common<PartyOf<T>>) {
         match what {
             Common::Crash(party) => self.crash(self.node(*party)),
@@ -134,7 +131,6 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         }
     }
 
-    /// And ends.
     pub(super) fn common_ends(&mut self, what: &Common<PartyOf<T>>) {
         match what {
             Common::Crash(party) => self.restart(self.node(*party)),
@@ -146,7 +142,6 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         }
     }
 
-    /// Applies the present partitions.
     fn partition(&mut self) {
         self.act(Action::Heal);
         let nodes = |parties: &[PartyOf<T>]| parties.iter().map(|party| self.node(*party)).collect();
@@ -160,7 +155,6 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         partitions.into_iter().for_each(|action| self.act(action));
     }
 
-    /// Applies the latest burst, or the trial's network.
     fn set_network(&mut self) {
         let burst = |what: &T::What| match what.common()? {
             Common::Burst(net) => Some(*net),

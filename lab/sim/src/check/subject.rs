@@ -1,4 +1,4 @@
-//! What a program gives to the campaign, and one run of it.
+//! What a program provides to the campaign, and one run of it.
 
 use super::fault::What;
 use super::{Broken, Checked, Findings, Mutant, Rule, Stage, Trial};
@@ -6,67 +6,67 @@ use midflight_endpoint::{MS, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// A program in a world of its own, with a checker that sees all: one run of a trial.
+/// A program in its own world with a checker that sees everything: one run of a trial.
 pub trait Subject: Sized {
-    /// On the command line.
+    /// Name on the command line.
     const NAME: &'static str;
     /// Bugs that its campaign must find.
     const MUTANTS: &'static [Mutant];
-    /// Rules of which each must be the first that some of these bugs break.
+    /// Rules of which each must be the first one that some mutant breaks.
     const FIRST: &'static [Rule] = &[];
-    /// What is tried.
+    /// The trial's type.
     type Trial: Trial;
-    /// Its checker.
+    /// The checker's type.
     type Findings: Findings;
-    /// What a trial wants done at a time, besides faults.
+    /// Scheduled work of a trial, besides faults.
     type Deed;
 
     /// The trial of a seed.
     fn draw(seed: u64) -> Self::Trial;
 
-    /// A world out of a valid trial; `traced` wants a line for everything that happens.
+    /// A world from a valid trial; `traced`: record a line for each event.
     fn build(trial: &Self::Trial, traced: bool) -> Self;
 
-    /// Where it takes place.
+    /// The stage.
     fn stage(&self) -> &Stage<Self::Trial, Self::Findings>;
 
-    /// The same, to be changed.
+    /// The stage, mutable.
     fn stage_mut(&mut self) -> &mut Stage<Self::Trial, Self::Findings>;
 
-    /// The end.
+    /// Ends the run.
     fn into_stage(self) -> Stage<Self::Trial, Self::Findings>;
 
-    /// What is to be done, and when.
+    /// Scheduled work by time.
     fn deeds(_trial: &Self::Trial) -> Vec<(Nanos, Self::Deed)> {
         Vec::new()
     }
 
-    /// Does it.
+    /// Executes scheduled work.
     fn does(&mut self, _deed: Self::Deed) {}
 
-    /// A fault of the program's own begins; `false`: it does not befall the world, so it does not end either.
+    /// Starts one of the program's own faults; `false`: it does not apply, so it does not end either.
     fn begins(&mut self, _what: &WhatOf<Self>) -> bool {
         true
     }
 
-    /// It ends.
+    /// Ends one of the program's own faults.
     fn ends(&mut self, _what: &WhatOf<Self>) {}
 
     /// Runs until this time.
     ///
     /// # Errors
-    /// The first rule that was broken.
+    /// The first broken rule.
     fn run_until(&mut self, at: Nanos) -> Checked {
         self.stage_mut().run_until(at)
     }
 
-    /// After the last fault all must heal, and what was counted must add up.
+    /// After the last fault: waits until the system has recovered, and checks totals.
     ///
     /// # Errors
-    /// The first rule that was broken.
+    /// The first broken rule.
     fn heal(&mut self) -> Checked;
 
-    /// Plants a bug on this thread, in a build with the feature `mutants`; 0: none.
+    /// Plants a bug on this thread (feature `mutants`); 0: none.
     fn plant(mutant: u32) {
         midflight_endpoint::mutants::plant(mutant);
     }
@@ -75,27 +75,27 @@ pub trait Subject: Sized {
 /// The faults of a program.
 pub type WhatOf<S> = <<S as Subject>::Trial as Trial>::What;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Virtual nanoseconds.
     pub simulated: Nanos,
-    /// Faults that befell it.
+    /// Number of faults.
     pub faults: u64,
     /// Events of the world.
     pub events: u64,
-    /// Says whether two runs were the same.
+    /// Equal for equal runs.
     pub trace_hash: u64,
-    /// The first rule that was broken, if one was.
+    /// The first violation, if any.
     pub violation: Option<Violation>,
 }
 
-/// A rule was broken.
+/// A broken rule and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When.
+    /// Virtual time.
     pub at: Nanos,
-    /// Which rule, and how.
+    /// The rule, and how it broke.
     pub broken: Broken,
 }
 
@@ -105,14 +105,14 @@ pub fn run<S: Subject>(trial: &S::Trial) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| finish(&mut S::build(trial, false)))).unwrap_or_else(|_| panicked())
 }
 
-/// The same, with a line for everything that happened.
+/// Runs a trial with a line for each event.
 #[must_use]
 pub fn run_traced<S: Subject>(trial: &S::Trial) -> (Outcome, Vec<String>) {
     let mut subject = S::build(trial, true);
     (finish(&mut subject), subject.into_stage().into_lines())
 }
 
-/// What the program said as it ended stands in the error output.
+/// The panic message is on stderr.
 fn panicked() -> Outcome {
     let broken = Broken { rule: Rule("PANIC"), what: "the program has panicked: its message is above".into() };
     Outcome { simulated: 0, faults: 0, events: 0, trace_hash: 0, violation: Some(Violation { at: 0, broken }) }
@@ -128,19 +128,18 @@ fn finish<S: Subject>(subject: &mut S) -> Outcome {
         faults: stage.befell(),
         events: world.events(),
         trace_hash: world.trace_hash(),
-        // What the checker saw came first.
+        // The checker's violation came first.
         violation: stage.violation().or(at_the_end),
     }
 }
 
-/// A scheduled step. The end of a fault stands behind steps that begin at the same time.
+/// A scheduled step. At equal times, a fault ends after other steps.
 enum Step<D> {
     Begin(usize),
     End(usize),
     Deed(D),
 }
 
-/// All that the trial wants, up to the end of its last fault.
 fn script<S: Subject>(subject: &mut S) -> Checked {
     let trial = Rc::clone(&subject.stage().trial);
     let mut steps = Vec::new();

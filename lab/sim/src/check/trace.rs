@@ -1,4 +1,4 @@
-//! A run for people: time, who, and what happened, a line each.
+//! A run as text: time, node and event, a line each.
 
 use super::Broken;
 use crate::{Happening, NodeId};
@@ -6,10 +6,9 @@ use midflight_endpoint::Nanos;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
-/// The last so many lines are kept.
 const LINES: usize = 20_000;
 
-/// What happened, line by line, until the turn in which a rule is broken is over.
+/// Lines up to the turn in which a rule breaks.
 #[derive(Debug)]
 pub struct Trace {
     names: HashMap<NodeId, String>,
@@ -19,19 +18,19 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Nodes are called by these names.
+    /// A trace with these node names.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = (NodeId, String)>) -> Self {
         Self { names: names.into_iter().collect(), lines: VecDeque::new(), broken: false, ended: false }
     }
 
-    /// All lines that were kept, in order.
+    /// The kept lines, in order.
     #[must_use]
     pub fn into_lines(self) -> Vec<String> {
         self.lines.into()
     }
 
-    /// What a node is called.
+    /// A node's name.
     #[must_use]
     pub fn name(&self, node: NodeId) -> &str {
         self.names.get(&node).map_or("unknown", String::as_str)
@@ -48,18 +47,18 @@ impl Trace {
         self.lines.push_back(format!("{:>12.3} ms  {text}", at as f64 / 1e6));
     }
 
-    /// A rule was broken.
+    /// Records a violation.
     pub fn broken(&mut self, at: Nanos, broken: &Broken) {
         self.line(at, &format!("BROKEN {broken}"));
         self.broken = true;
     }
 
-    /// A node's turn is over: nothing follows a rule that was broken in it.
+    /// Ends a node's turn: after a violation in it, no line follows.
     pub fn turn_over(&mut self) {
         self.ended |= self.broken;
     }
 
-    /// What happened; `program` has words for what its actors recorded.
+    /// Records an event; `program` has words for its actors' records.
     pub fn happened(
         &mut self,
         at: Nanos,

@@ -1,4 +1,4 @@
-//! What is tried, as data. A run is a pure function of it.
+//! A trial as data. A run is a pure function of it.
 
 use super::{Fault, Net, Pass, What};
 use midflight_control::file::{self, FileError};
@@ -7,18 +7,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// All that a run follows from.
+/// All input of a run.
 pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
-    /// Its faults.
+    /// The faults' type.
     type What: What;
 
-    /// What makes it smaller, in the order in which it is tried.
+    /// Ways to shrink it, in the order in which they are tried.
     const PASSES: &'static [Pass<Self>];
 
-    /// Of all randomness inside the world.
+    /// Seed of all randomness in the world.
     fn seed(&self) -> u64;
 
-    /// When all faults end: dead processes start again, and the network has its normal faults.
+    /// When all faults end: dead processes restart, and the network is normal again.
     fn heal_ms(&self) -> u64;
 
     /// The network outside of faults.
@@ -27,49 +27,49 @@ pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// The faults.
     fn faults(&self) -> &[Fault<Self::What>];
 
-    /// The same, to be changed.
+    /// The faults, mutable.
     fn faults_mut(&mut self) -> &mut Vec<Fault<Self::What>>;
 
-    /// How large it is, for people.
+    /// Its size, in words.
     fn size(&self) -> String;
 
-    /// Whether it makes sense.
+    /// Checks it.
     ///
     /// # Errors
-    /// Says what does not, and what it may be.
+    /// If a field is invalid; says which, and the valid range.
     fn validate(&self) -> Result<(), BadTrial>;
 
-    /// When a fault begins, and ends.
+    /// When a fault begins and ends.
     fn times(&self, fault: &Fault<Self::What>) -> (Nanos, Nanos) {
         let begin = fault.at_ms.min(self.heal_ms());
         (begin * MS, (begin + fault.for_ms).min(self.heal_ms()) * MS)
     }
 
-    /// Reads one that was written.
+    /// Reads a written trial.
     ///
     /// # Errors
-    /// Where the file cannot be read, or makes no sense; the message says what would.
+    /// If the file is unreadable or invalid; says what would be valid.
     fn read(path: &Path) -> Result<Self, FileError> {
         let trial: Self = file::parse(&file::read(path, "docs/checking.md says what a trial is")?, path)?;
         trial.validate().map_err(|error| FileError::value(path, error))?;
         Ok(trial)
     }
 
-    /// As a file that [`Trial::read`] reads.
+    /// The text that [`Trial::read`] reads.
     ///
     /// # Errors
-    /// Where a number does not fit the format: a seed of 2^63 or more.
+    /// If a number does not fit the format: a seed of 2^63 or more.
     fn to_toml(&self) -> Result<String, BadTrial> {
         toml::to_string(self).map_err(|error| BadTrial(error.to_string()))
     }
 }
 
-/// A trial makes no sense, or cannot be written.
+/// An invalid trial, or one that cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTrial(pub String);
 
-/// The methods of a trial that are the same for every program: fields of these names have what they return.
+/// The methods that only return a field of the same name.
 macro_rules! kept_in_fields {
     () => {
         fn seed(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! A datagram's path through the hardware, hop by hop.
 //!
-//! All packets for a host come through its one link, so its lanes are reserved in the right order when they leave the
-//! switch. One error remains: a packet that the host sends within the link's latency may wait behind one that arrives later.
+//! All packets for a host come through its one link, so its lanes are reserved in order when they leave the switch. One
+//! error remains: a packet that the host sends within the link's latency may wait behind one that arrives later.
 
 use super::queues::{Lanes, Link};
 use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
@@ -10,19 +10,13 @@ use midflight_endpoint::Nanos;
 
 const PICOSECONDS: u64 = 1_000;
 
-/// The sender and the receiver of a datagram.
 pub(crate) type Ends = (NodeId, NodeId);
 
-/// The next step of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It arrives at a switch.
     Switch { at: Nanos, switch: u32 },
-    /// It arrives at its target.
     There { at: Nanos },
-    /// The host's receive buffer was full.
     ReceiveBufferFull,
-    /// The switch's queue was full.
     SwitchQueueFull,
 }
 
@@ -42,16 +36,14 @@ impl Host {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Switch {
-    /// When it passes the next packet, in picoseconds, where packets a second are limited.
+    /// When it passes the next packet under a rate limit, in picoseconds.
     free_ps: u64,
-    /// The program that sees passing datagrams.
     program: Option<NodeId>,
 }
 
-/// A link between two switches.
 #[derive(Clone, Copy, Debug)]
 struct Trunk {
-    /// Away from the hosts, and towards them.
+    /// `up` leads away from the hosts.
     up: Link,
     down: Link,
 }
@@ -59,7 +51,7 @@ struct Trunk {
 #[derive(Debug)]
 pub(crate) struct Fabric {
     hardware: Hardware,
-    /// The time between two packets that a switch passes, in picoseconds: real switches pass several in a nanosecond.
+    /// Time between two packets through a switch, in picoseconds: real switches pass several in a nanosecond.
     gap_ps: u64,
     hosts: Vec<Host>,
     switches: Vec<Switch>,
@@ -101,7 +93,7 @@ impl Fabric {
         self.hosts.get(host.0 as usize).map(|host| &host.config.faults)
     }
 
-    /// The mean by which packets to this place are late for their program.
+    /// Mean delay between a packet's arrival at this place and its program.
     pub(crate) fn receive_jitter(&self, place: Place) -> Nanos {
         let Place::Host(host) = place else { return 0 };
         self.hosts.get(host.0 as usize).map_or(0, |host| host.config.receive_jitter)
@@ -115,7 +107,6 @@ impl Fabric {
         }
     }
 
-    /// The switch that a place is connected to, or is in.
     fn switch_of(&self, place: Place) -> u32 {
         match place {
             Place::Apart => 0,
@@ -124,7 +115,7 @@ impl Fabric {
         }
     }
 
-    /// The switches that a datagram between two nodes passes; none if one of the nodes is outside the hardware.
+    /// The switches between two nodes; none if one of them is outside the hardware.
     pub(crate) fn route(&self, from: Place, to: Place, ends: Ends) -> Vec<u32> {
         if from == Place::Apart || to == Place::Apart {
             return Vec::new();
@@ -132,17 +123,15 @@ impl Fabric {
         self.hardware.topology.route(self.switch_of(from), self.switch_of(to), ends)
     }
 
-    /// The program that sees a switch's passing datagrams.
     pub(crate) fn program(&self, switch: u32) -> Option<NodeId> {
         self.switches[switch as usize].program
     }
 
-    /// From now on this node sees the switch's passing datagrams. Returns whether no other node did.
+    /// Shows the switch's passing datagrams to this node. Returns whether no other node had them.
     pub(crate) fn attach(&mut self, switch: u32, node: NodeId) -> bool {
         self.switches[switch as usize].program.replace(node).is_none()
     }
 
-    /// A datagram of this many bytes leaves its sender.
     pub(crate) fn leave(&mut self, now: Nanos, from: Place, to: Place, bytes: usize, ends: Ends) -> Next {
         match (from, to) {
             (Place::Apart, _) | (_, Place::Apart) => Next::There { at: now },
@@ -179,7 +168,6 @@ impl Fabric {
         Some(begin / PICOSECONDS)
     }
 
-    /// A packet passes a switch, towards its target.
     pub(crate) fn pass(&mut self, now: Nanos, switch: u32, to: Place, bytes: usize, ends: Ends) -> Next {
         let (target, topology) = (self.switch_of(to), self.hardware.topology);
         if switch != target {

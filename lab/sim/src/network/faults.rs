@@ -4,29 +4,28 @@ use midflight_endpoint::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// How bad the network is. Probabilities are of each datagram; delays come on top of what hosts, links and switches
-/// take, where there are any.
+/// Network faults. Probabilities are per datagram; delays add to those of hosts, links and switches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// Shortest delay, in nanoseconds.
     pub delay_min: Nanos,
-    /// Longest delay of a datagram that is not held back, in nanoseconds.
+    /// Longest delay without reordering, in nanoseconds.
     pub delay_max: Nanos,
-    /// Never arrives.
+    /// Probability that it never arrives.
     pub loss: f64,
-    /// Arrives twice.
+    /// Probability that it arrives twice.
     pub duplication: f64,
-    /// Is held back for up to `reordering_delay`, so that later ones overtake it.
+    /// Probability that it is delayed by up to `reordering_delay`, so that later ones overtake it.
     pub reordering: f64,
     /// Nanoseconds.
     pub reordering_delay: Nanos,
 }
 
 impl Faults {
-    /// A network that delivers every datagram once, in order, after 20 µs.
+    /// Delivers every datagram once, in order, after 20 µs.
     pub const NONE: Self = Self { delay_min: 20_000, delay_max: 20_000, ..Self::INSTANT };
 
-    /// No faults and no delay: for worlds whose hosts and links take the time.
+    /// No faults and no delay: for worlds with hardware.
     pub const INSTANT: Self =
         Self { delay_min: 0, delay_max: 0, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_delay: 0 };
 
@@ -43,8 +42,8 @@ impl Faults {
         }
     }
 
-    /// Draws the faults of the next datagram: the additional delay of each copy that arrives. Uses random numbers only if there
-    /// is a choice.
+    /// Draws the additional delay of each arriving copy of the next datagram. Uses random numbers only if there is a
+    /// choice.
     pub(super) fn draw(&self, random: &mut Pcg64, counters: &mut NetworkCounters) -> [Option<Nanos>; 2] {
         let mut happens = |probability: f64| probability > 0.0 && random.random_bool(probability);
         if happens(self.loss) {
@@ -70,7 +69,7 @@ impl Faults {
     }
 }
 
-/// Counts of datagrams by what happened to them.
+/// Counts of datagrams by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
     /// Handed to the network.
@@ -79,16 +78,16 @@ pub struct NetworkCounters {
     pub lost: u64,
     /// Delivered twice.
     pub duplicated: u64,
-    /// Held back.
+    /// Delayed for reordering.
     pub held_back: u64,
     /// Sent across a partition.
     pub partitioned: u64,
     /// Larger than the path allows.
     pub too_long: u64,
-    /// Arrived at a node that was down, or at an address without a node.
+    /// Arrived at a node that was down, or at an unused address.
     pub unreachable: u64,
-    /// Found the receive buffer of a host, or of a node that is paused or busy, full.
+    /// Found a full receive buffer of a host, or of a paused or busy node.
     pub receive_buffer_full: u64,
-    /// Found a switch's packet-rate limit exceeded for too long.
+    /// Exceeded a switch's packet-rate limit and its queue.
     pub switch_queue_full: u64,
 }

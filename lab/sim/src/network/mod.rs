@@ -1,4 +1,4 @@
-//! The simulated network: the path of a datagram between two nodes.
+//! The simulated network: a datagram's path between two nodes.
 
 mod fabric;
 mod faults;
@@ -19,12 +19,11 @@ use crate::random::exponential;
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
-/// The network's state, without the parts in the nodes.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) faults: Faults,
     pub(crate) partitions: Partitions,
-    /// `None`: no hosts; the only delays are those in `faults`.
+    /// `None`: no hosts; only `faults` delays datagrams.
     pub(crate) fabric: Option<Fabric>,
     pub(crate) counters: NetworkCounters,
 }
@@ -34,14 +33,13 @@ impl Network {
         Self { faults, partitions: Partitions::default(), fabric: None, counters: NetworkCounters::default() }
     }
 
-    /// Sets the faults of a place's host's link, for both directions.
     pub(crate) fn set_link(&mut self, place: Place, faults: Faults) {
         if let Some(fabric) = &mut self.fabric {
             fabric.set_faults(place, faults);
         }
     }
 
-    /// Draws the faults of a datagram from one place to another: the additional delay of each copy that arrives.
+    /// Draws the additional delay of each arriving copy of a datagram.
     pub(crate) fn draw(&mut self, random: &mut Pcg64, from: Place, to: Place) -> [Option<Nanos>; 2] {
         let mut copies = self.faults.draw(random, &mut self.counters);
         let Some(fabric) = &self.fabric else { return copies };
@@ -51,7 +49,7 @@ impl Network {
             }
             let [Some(delay), again] = copies else { return copies };
             let [first, second] = faults.draw(random, &mut self.counters);
-            // Two copies at most: a third shows nothing new.
+            // At most two copies: a third shows nothing new.
             copies = [first.map(|more| delay + more), again.or(second.map(|more| delay + more))];
             if copies[0].is_none() {
                 copies.swap(0, 1);

@@ -1,5 +1,3 @@
-//! Partitions: which nodes do not reach which others.
-
 use crate::NodeId;
 
 #[derive(Debug)]
@@ -18,7 +16,6 @@ impl Partition {
     }
 }
 
-/// All present partitions.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions(Vec<Partition>);
 

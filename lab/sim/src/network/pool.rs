@@ -1,20 +1,18 @@
-//! Datagrams in transit. Their memory is used again, so that a datagram costs no allocation.
+//! Datagrams in transit, in reused memory.
 
 use crate::NodeId;
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
-/// Names a datagram in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) from: NodeId,
-    /// The sender's address when it sent the datagram.
+    /// The sender's address at the time of sending.
     pub(crate) source: SocketAddr,
     pub(crate) to: NodeId,
-    /// The delay that faults add, at the end of the path.
     pub(crate) extra: Nanos,
     pub(crate) bytes: Vec<u8>,
 }
@@ -42,17 +40,16 @@ impl Pool {
         &self.packets[id.0 as usize]
     }
 
-    /// Changes its target.
     pub(crate) fn set_target(&mut self, id: PacketId, to: NodeId) {
         self.packets[id.0 as usize].to = to;
     }
 
-    /// Returns the memory of [`Pool::take_bytes`], with the present bytes.
+    /// Returns the memory of [`Pool::take_bytes`] with its current content.
     pub(crate) fn set_bytes(&mut self, id: PacketId, bytes: Vec<u8>) {
         self.packets[id.0 as usize].bytes = bytes;
     }
 
-    /// Its bytes, to be given back by [`Pool::free`].
+    /// Takes the payload, to be returned to [`Pool::free`].
     pub(crate) fn take_bytes(&mut self, id: PacketId) -> Vec<u8> {
         std::mem::take(&mut self.packets[id.0 as usize].bytes)
     }

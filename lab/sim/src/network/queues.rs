@@ -1,15 +1,14 @@
-//! Links and lanes, for which packets wait, first come first served. A reservation is made when the packet leaves the hop
-//! before, so that waiting costs no event.
+//! FIFO queues of links and lanes. A packet reserves its slot when it leaves the previous hop, so that waiting needs no
+//! event.
 
 use super::LinkConfig;
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
-/// Additional bytes of a datagram on an Ethernet: preamble and gap (20), Ethernet with its check (18), IPv4 (20), UDP (8).
+/// Overhead of a datagram on Ethernet in bytes: preamble and gap (20), Ethernet with checksum (18), IPv4 (20), UDP (8).
 const HEADERS: u64 = 66;
 const PICOSECONDS: u64 = 1_000;
 
-/// One direction of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     latency: Nanos,
@@ -23,7 +22,7 @@ impl Link {
         Self { latency: config.latency, ps_per_byte, free: 0 }
     }
 
-    /// When the last byte of a datagram of this length, ready to leave at `at`, is at the other end.
+    /// When the last byte of a datagram that is ready at `at` reaches the other end.
     pub(super) fn send(&mut self, at: Nanos, bytes: usize) -> Nanos {
         if self.ps_per_byte == 0 {
             return at + self.latency;
@@ -34,12 +33,10 @@ impl Link {
     }
 }
 
-/// The lanes of a host's stack and the packets that wait for them.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    /// When each is free.
     free: Vec<Nanos>,
-    /// When lanes begin to work on the packets that have arrived and wait.
+    /// When lanes begin to handle waiting received packets.
     begins: VecDeque<Nanos>,
     buffer: usize,
 }
@@ -49,7 +46,7 @@ impl Lanes {
         Self { free: vec![0; lanes.max(1) as usize], begins: VecDeque::new(), buffer: buffer as usize }
     }
 
-    /// When a lane begins on a packet that comes at `at` and takes `cost`.
+    /// When a lane begins on a packet that arrives at `at` and takes `cost`.
     fn reserve(&mut self, at: Nanos, cost: Nanos) -> Nanos {
         let Some(free) = self.free.iter_mut().min() else { return at };
         let begin = at.max(*free);
@@ -107,7 +104,7 @@ mod tests {
     #[test]
     fn a_full_buffer_takes_nothing_until_a_lane_begins_on_the_next() {
         let mut lanes = Lanes::new(1, 2);
-        // One is worked on, two wait.
+        // One in service, two waiting.
         assert_eq!([0, 0, 0].map(|at| lanes.receive(at, 100)), [100, 200, 300].map(Some));
         assert_eq!(lanes.receive(99, 100), None);
         assert_eq!(lanes.receive(100, 100), Some(400), "the second has left the buffer");
@@ -116,7 +113,7 @@ mod tests {
         assert_eq!([0, 50, 100].map(|at| unbuffered.receive(at, 100)), [Some(100), None, Some(200)]);
     }
 
-    /// Pollaczek and Khinchine: Poisson arrivals at one lane with a constant cost wait ρ / (2 (1 − ρ)) costs on average.
+    /// Pollaczek-Khinchine: Poisson arrivals at one lane with a constant cost wait ρ / (2 (1 − ρ)) costs on average.
     #[test]
     fn waiting_is_what_the_formula_of_the_m_d_1_queue_says() {
         const COST: f64 = 1_000.0;

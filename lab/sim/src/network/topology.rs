@@ -1,12 +1,12 @@
-//! How switches are connected, and the route of a datagram through them.
+//! How switches are connected, and a datagram's route through them.
 //!
-//! A route is a list of switches, and each switch needs to know only the next one: so a program on the path may change a
-//! datagram's target, and the rest of the route follows from its present switch. If several routes are equally short, the two
-//! ends of a datagram determine one, the same in both directions.
+//! Each switch determines only the next one, so a program on the path may change a datagram's target: the rest of the
+//! route follows from the current switch. Among equally short routes, the two end nodes determine one, the same in both
+//! directions.
 
 use crate::NodeId;
 
-/// How switches are connected. They are numbered tier by tier from 0: those of the racks first, the topmost last.
+/// How switches are connected. Their numbers start at 0 with the rack switches and end with the topmost tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Topology {
     /// All hosts on one switch.
@@ -14,24 +14,24 @@ pub enum Topology {
     Star,
     /// A switch in each rack, and one spine above them.
     TwoTiers {
-        /// How many racks.
+        /// Number of racks.
         racks: u32,
     },
-    /// Racks and aggregation switches in pods, and core switches above them ([`Topology::fat_tree`]).
+    /// Rack and aggregation switches in pods, and core switches above them ([`Topology::fat_tree`]).
     FatTree {
         /// Half of a switch's ports.
         half: u32,
     },
 }
 
-/// How far up a switch is.
+/// A switch's tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Hosts are connected to it (a top-of-rack switch).
+    /// Connects hosts (top-of-rack).
     Rack,
-    /// It connects the racks of a pod.
+    /// Connects the racks of a pod.
     Aggregation,
-    /// It connects pods, or, in two tiers, the racks.
+    /// Connects pods, or the racks of two tiers.
     Core,
 }
 
@@ -42,8 +42,9 @@ impl Topology {
         if racks > 1 { Self::TwoTiers { racks } } else { Self::Star }
     }
 
-    /// A fat-tree of switches with `k` ports (Al-Fares 2008): k pods of k/2 racks and k/2 aggregation switches, k/2 hosts in
-    /// a rack, k²/4 core switches. The aggregation switches at the same place in their pods share k/2 core switches.
+    /// A fat-tree of switches with `k` ports (Al-Fares 2008): k pods of k/2 racks and k/2 aggregation switches, k/2
+    /// hosts in a rack, k²/4 core switches. The aggregation switches at the same place in their pods share k/2 core
+    /// switches.
     ///
     /// # Panics
     /// If `k` is odd, 0, or above 256.
@@ -56,7 +57,7 @@ impl Topology {
         Self::FatTree { half: k / 2 }
     }
 
-    /// Switches that hosts are connected to; they are the first.
+    /// Number of rack switches; these come first.
     #[must_use]
     pub fn rack_switches(self) -> u32 {
         match self {
@@ -66,7 +67,7 @@ impl Topology {
         }
     }
 
-    /// All switches.
+    /// Number of switches.
     #[must_use]
     pub fn switches(self) -> u32 {
         match self {
@@ -93,7 +94,6 @@ impl Topology {
         (self.tier(switch) < Tier::Core).then(|| switch % self.rack_switches() / half)
     }
 
-    /// Links between switches; each has two directions.
     pub(super) fn trunks(self) -> u32 {
         match self {
             Self::Star => 0,
@@ -102,7 +102,7 @@ impl Topology {
         }
     }
 
-    /// The number of the link between two neighbours; `lower` is nearer to the hosts.
+    /// Number of the link between two neighbours; `lower` is nearer to the hosts.
     #[inline]
     pub(super) fn trunk(self, lower: u32, upper: u32) -> u32 {
         match self {
@@ -111,13 +111,11 @@ impl Topology {
         }
     }
 
-    /// The switches that a datagram between these nodes passes, from the first to the last.
     pub(crate) fn route(self, first: u32, last: u32, ends: (NodeId, NodeId)) -> Vec<u32> {
         let next = |here: &u32| (*here != last).then(|| self.next(*here, last, ends));
         std::iter::successors(Some(first), next).collect()
     }
 
-    /// The neighbour of `here` that is next on the route to `target`, another switch.
     #[inline]
     pub(super) fn next(self, here: u32, target: u32, ends: (NodeId, NodeId)) -> u32 {
         match self {
@@ -133,8 +131,8 @@ impl Topology {
         }
     }
 
-    /// A column is the place of an aggregation switch in its pod; the core switches above it belong to it. A route that has to
-    /// change columns does so in a rack, where all of them meet.
+    /// A column is the place of an aggregation switch in its pod, with its core switches. A route changes columns in a
+    /// rack, where all of them meet.
     fn next_in_fat_tree(self, half: u32, here: u32, target: u32, choice: u32) -> u32 {
         let racks = self.rack_switches();
         let column = |switch: u32| if switch < 2 * racks { switch % half } else { (switch - 2 * racks) / half };
@@ -159,7 +157,8 @@ impl Topology {
     }
 }
 
-/// Chooses among routes that are equally short. Neighbouring nodes choose differently, and the order of the ends does not matter.
+/// Chooses among equally short routes. Neighbouring nodes choose differently, and the order of the ends does not
+/// matter.
 fn choice((one, other): (NodeId, NodeId)) -> u32 {
     let mixed = (u64::from(one.0) + 1).wrapping_mul(u64::from(other.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32
@@ -172,7 +171,6 @@ mod tests {
 
     const ENDS: (NodeId, NodeId) = (NodeId(3), NodeId(8));
 
-    /// All links of a topology, as the routes between all its switches use them.
     fn neighbours(topology: Topology) -> BTreeSet<(u32, u32)> {
         let all = 0..topology.switches();
         let pairs = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));

@@ -1,4 +1,4 @@
-//! The production client, and workers that use it: each begins its next operation when it has the answer to the last.
+//! The production client with workers: each begins its next operation when the last is answered.
 
 use super::ReadsEvent;
 use super::late::{Late, Lateness, TOKENS};
@@ -15,20 +15,20 @@ use std::rc::Rc;
 /// What workers do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// How many there are.
+    /// Number of workers.
     pub workers: u32,
-    /// Operations of each, over the life of the process.
+    /// Operations of each, over the process's life.
     pub operations: u32,
-    /// Pause after each operation, at most.
+    /// Longest pause after each operation.
     pub think: Nanos,
-    /// The share of operations that read.
+    /// Share of reads.
     pub reads: f64,
 }
 
-/// What the clients of a world have in common.
+/// What a world's clients have in common.
 #[derive(Debug)]
 pub struct Load {
-    /// Keys that they use.
+    /// The keys.
     pub keys: Vec<String>,
 }
 
@@ -38,22 +38,20 @@ pub struct ClientActor {
     load: Rc<Load>,
     work: Work,
     random: Pcg64,
-    /// Operations that each worker has still to do.
     left: Vec<u32>,
-    /// The worker of each open operation.
     workers: HashMap<OperationKey, usize>,
     values: u64,
     lateness: Lateness,
 }
 
-/// What its user may ask of a client.
+/// Requests to a client from its user.
 #[derive(Debug)]
 pub enum Ask {
     /// Another operation, now.
     Do(Operation),
-    /// Its workers begin nothing more.
+    /// Its workers stop.
     Stop,
-    /// Datagrams of this kind are late from now on; `None`: no more.
+    /// Delays datagrams of one kind from now on; `None`: stops that.
     Late(Option<Late>),
 }
 
@@ -64,11 +62,11 @@ impl std::fmt::Debug for ClientActor {
 }
 
 impl ClientActor {
-    /// A client that has just started. `random` is of this life only.
+    /// A fresh client. `random` is of this life only.
     #[must_use]
     pub fn new(client: Client, load: Rc<Load>, work: Work, mut random: Pcg64) -> Self {
         let left = vec![work.operations; work.workers as usize];
-        // What one process writes no other writes, so that reads say whose write they have seen.
+        // Every process writes unique values, so that reads identify the write they have seen.
         let values = random.random::<u64>() & !0xffff;
         Self { client, load, work, random, left, workers: HashMap::new(), values, lateness: Lateness::default() }
     }
@@ -79,7 +77,7 @@ impl ClientActor {
         &self.client
     }
 
-    /// Operations that have not ended.
+    /// Number of open operations.
     #[must_use]
     pub fn open(&self) -> usize {
         self.workers.len()
@@ -92,7 +90,7 @@ impl ClientActor {
             return if random.random_bool(0.9) { Operation::Get { key } } else { Operation::Exists { key } };
         }
         self.values += 1;
-        // Every third key counts; the others have values.
+        // Every third key is a counter.
         if key.last().is_some_and(|last| last % 3 == 0) {
             return match random.random_range(0..10) {
                 0 => Operation::Delete { key },

@@ -1,4 +1,4 @@
-//! Datagrams of one kind that a node holds back, or sends again much later: a fault.
+//! A fault: a node delays datagrams of one kind, or repeats them much later.
 
 use crate::Context;
 use midflight_endpoint::Nanos;
@@ -9,23 +9,22 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-/// Tokens of [`Context::after`] from here on are of datagrams that are late.
+/// Tokens of [`Context::after`] from here on stand for late datagrams.
 pub(super) const TOKENS: u64 = 1 << 32;
 
-/// A share of the datagrams of one kind that a node sends is late.
+/// Which datagrams of a node are late.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Late {
-    /// Which kind.
+    /// Their kind.
     pub operation: Operation,
-    /// By this at most.
+    /// Maximum delay.
     pub by: Nanos,
-    /// Whether they are also sent at once: late copies.
+    /// Sent on time too: the late ones are copies.
     pub copies: bool,
-    /// Which share.
+    /// Their share.
     pub share: f64,
 }
 
-/// The datagrams of a node that are late.
 #[derive(Debug, Default)]
 pub(super) struct Lateness {
     pub(super) present: Option<Late>,
@@ -34,7 +33,6 @@ pub(super) struct Lateness {
 }
 
 impl Lateness {
-    /// Sends a datagram, now or later.
     pub(super) fn send(&mut self, context: &mut Context<'_>, to: SocketAddr, datagram: &[u8]) {
         let late = self.present.filter(|late| is_of(late.operation, datagram));
         let Some(late) = late.filter(|late| context.random().random_bool(late.share)) else {
@@ -50,7 +48,6 @@ impl Lateness {
         context.after(by, token);
     }
 
-    /// Sends the one whose time has come.
     pub(super) fn due(&mut self, context: &mut Context<'_>, token: u64) {
         if let Some((to, datagram)) = self.held.remove(&token) {
             context.send(to, &datagram);

@@ -1,4 +1,4 @@
-//! The reads program in the simulated world: switches, replicas with disks and links, and clients that work without pause.
+//! The reads program in the simulated world: switches, replicas with disks and links, and busy clients.
 
 pub mod check;
 mod client;
@@ -18,39 +18,38 @@ use midflight_dataplane::reads::Verdict;
 use midflight_reads::client::{Answer, Failure, Operation, OperationKey};
 use midflight_reads::replica::Event;
 
-/// What happens in a store.
+/// Events of a store.
 #[derive(Clone, Debug)]
 pub enum ReadsEvent {
     /// A client begins an operation.
     Begun {
-        /// Which one, of its node's present process.
+        /// Its key in the node's current process.
         key: OperationKey,
-        /// What it does.
+        /// The operation.
         operation: Operation,
     },
-    /// It has ended.
+    /// A client's operation has ended.
     Ended {
-        /// Which one.
+        /// Its key.
         key: OperationKey,
-        /// What came of it.
+        /// Its outcome.
         outcome: Result<Answer, Failure>,
     },
-    /// A replica says something.
+    /// An event of a replica.
     Replica(Event),
-    /// A replica cannot start with the files that it finds.
+    /// A replica cannot start with its files.
     Unusable(String),
-    /// A switch passes a request of this session to a replica.
+    /// A switch passes a request to a replica.
     Passed {
-        /// Its SID.
+        /// SID of the request's session.
         sid: u64,
     },
-    /// A write has taken place that had to be refused.
+    /// An invalid write was executed.
     Obeyed,
     /// A switch's verdict on a datagram.
     Verdict(Verdict),
 }
 
-/// Records an event of the node whose turn it is, as `(NodeId, ReadsEvent)`.
 fn record(context: &mut Context<'_>, event: ReadsEvent) {
     context.record(&(context.node(), event));
 }

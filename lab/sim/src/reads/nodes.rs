@@ -9,7 +9,8 @@ use midflight_reads::replica::{Replica, ReplicaConfig};
 use rand::RngExt;
 use std::rc::Rc;
 
-/// A switch that starts now, with this set, by the asic engine or the soft one. The set's incarnation is drawn by the world, at each start.
+/// Starts a switch with this set, by the asic engine or the soft one. The world draws the set's incarnation at each
+/// start.
 pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet, is_asic: bool) -> NodeId {
     world.add_actor(
         Place::Apart,
@@ -21,8 +22,7 @@ pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet, is_asic: 
     )
 }
 
-/// A replica that starts now, with the files of its node's disk. `config` says who it is, at each start; its seed is drawn by the
-/// world.
+/// Starts a replica with the files of its node's disk. `config` is called at each start; the world draws its seed.
 pub fn add_replica(world: &mut World, config: impl Fn() -> ReplicaConfig + 'static) -> NodeId {
     world.add_actor(
         Place::Apart,
@@ -34,7 +34,7 @@ pub fn add_replica(world: &mut World, config: impl Fn() -> ReplicaConfig + 'stat
     )
 }
 
-/// A client that starts now, and its workers. Its seed is drawn by the world, at each start.
+/// Starts a client and its workers. The world draws its seed at each start.
 pub fn add_client(world: &mut World, config: ClientConfig, load: Rc<Load>, work: Work) -> NodeId {
     world.add_actor(
         Place::Apart,

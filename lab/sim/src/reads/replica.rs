@@ -8,24 +8,24 @@ use midflight_reads::replica::{Member, Replica};
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// The endpoint on a node; or why it cannot start.
+/// The endpoint on a node, or why it cannot start.
 pub struct ReplicaActor {
     replica: Result<Box<Replica>, String>,
     lateness: Lateness,
 }
 
-/// What an operator may ask of a replica. One that does not lead ignores it.
+/// Orders of an operator. A replica that does not lead ignores them.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// A new member.
+    /// Adds a member.
     Add(Member),
-    /// A member leaves.
+    /// Removes a member.
     Remove(u64),
-    /// Another member is to lead.
+    /// Hands leadership to this member.
     Transfer(u64),
-    /// All data is to be removed.
+    /// Removes all data.
     Flush,
-    /// Datagrams of this kind are late from now on; `None`: no more.
+    /// Delays datagrams of one kind from now on; `None`: stops that.
     Late(Option<Late>),
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for ReplicaActor {
 }
 
 impl ReplicaActor {
-    /// A replica that has just started, or could not.
+    /// A fresh replica, or why there is none.
     #[must_use]
     pub fn new(replica: Result<Replica, String>) -> Self {
         Self { replica: replica.map(Box::new), lateness: Lateness::default() }
@@ -48,7 +48,6 @@ impl ReplicaActor {
         self.replica.as_deref().ok()
     }
 
-    /// A driver's turn: `input`, then all that follows from it.
     fn turn(&mut self, context: &mut Context<'_>, input: impl FnOnce(&mut Replica, &mut Context<'_>)) {
         let Ok(replica) = &mut self.replica else { return };
         input(replica, context);
@@ -107,7 +106,7 @@ impl Actor for ReplicaActor {
         }
         self.turn(context, |replica, context| {
             let now = context.now();
-            // Who does not lead any more, or has another change under way, refuses: the operator asks again.
+            // A non-leader, or one with another change under way, refuses: the operator asks again.
             let _ = match *order {
                 Order::Add(member) => replica.add_member(now, member),
                 Order::Remove(id) => replica.remove_member(now, id),

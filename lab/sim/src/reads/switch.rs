@@ -13,7 +13,6 @@ use std::any::Any;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-/// Both engines are in this process.
 const CALLED: &str = "an engine in this process can be called";
 
 /// The engine on a node.
@@ -30,7 +29,7 @@ impl std::fmt::Debug for SwitchActor {
 }
 
 impl SwitchActor {
-    /// A switch that has just started, with this set, by the asic engine or the soft one. `secret` makes its cookies.
+    /// A fresh switch with this set, by the asic engine or the soft one. `secret` makes its cookies.
     ///
     /// # Panics
     /// If the configuration or the set is out of bounds.
@@ -47,21 +46,20 @@ impl SwitchActor {
         Self { engine, out: Out::new(), lateness: Lateness::default() }
     }
 
-    /// What it has counted.
+    /// The engine's counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine.stats()
     }
 
-    /// Whether its structures agree with each other.
+    /// Checks the consistency of its structures.
     ///
     /// # Errors
-    /// Says which do not.
+    /// Says which are inconsistent.
     pub fn check(&self) -> Result<(), String> {
         self.engine.check()
     }
 
-    /// The SID of a request that it passes to a replica.
     fn passed(&self, datagram: &[u8]) -> Option<u64> {
         self.out.forward()?;
         let (request, _) = Request::ref_from_prefix(datagram).ok()?;

@@ -1,4 +1,4 @@
-//! The production client, and workers that use it: each begins its next read when the last has ended.
+//! The production client with workers: each begins its next read when the last has ended.
 
 use super::ReplicasEvent;
 use crate::{Actor, Context, Wake};
@@ -15,20 +15,20 @@ use std::rc::Rc;
 /// What workers do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// How many there are.
+    /// Number of workers.
     pub workers: u32,
-    /// Reads of each, over the life of the process.
+    /// Reads of each, over the process's life.
     pub reads: u32,
-    /// Pause after each, at most.
+    /// Longest pause after each read.
     pub think: Nanos,
     /// The servers of each replica group.
     pub groups: Rc<[Vec<SocketAddr>]>,
 }
 
-/// How fast its workers go on from now on.
+/// New pace of its workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Pauses are so many times as long.
+    /// Factor on pauses.
     pub pause: f64,
 }
 
@@ -37,26 +37,24 @@ pub struct ClientActor {
     client: Client,
     work: Work,
     random: Pcg64,
-    /// Reads that each worker has still to do.
     left: Vec<u32>,
-    /// The worker of each open read.
     workers: HashMap<ReadKey, usize>,
     pace: Pace,
 }
 
-/// What its user may ask of a client.
+/// Requests to a client from its user.
 #[derive(Clone, Copy, Debug)]
 pub enum Ask {
     /// A read of this replica group, now.
     Read(u32),
-    /// The same, with a token that the caller chooses, so that it knows the read again; the backups are in the order of the group.
+    /// A read with the caller's token, by which the caller recognises it; backups in the group's order.
     This {
         /// The replica group.
         group: u32,
-        /// What is asked.
+        /// The read's payload.
         token: u64,
     },
-    /// Its workers begin nothing more.
+    /// Its workers stop.
     Stop,
 }
 
@@ -67,7 +65,7 @@ impl std::fmt::Debug for ClientActor {
 }
 
 impl ClientActor {
-    /// A client that has just started. `random` is of this life only.
+    /// A fresh client. `random` is of this life only.
     #[must_use]
     pub fn new(client: Client, work: Work, random: Pcg64) -> Self {
         let left = vec![work.reads; work.workers as usize];
@@ -96,7 +94,7 @@ impl ClientActor {
         }
     }
 
-    /// Begins a read; the backups are in any order.
+    /// Begins a read; the backups are in random order.
     fn read(&mut self, context: &mut Context<'_>, group: u32, worker: usize) -> bool {
         let Some(servers) = self.work.groups.get(group as usize) else { return false };
         let mut backups = servers.clone();
@@ -105,7 +103,7 @@ impl ClientActor {
         self.begin(context, group, backups, token, worker)
     }
 
-    /// The same with this token, for nobody; the backups are in the order of the group.
+    /// Begins a read with this token and without a worker; backups in the group's order.
     fn read_this(&mut self, context: &mut Context<'_>, group: u32, token: u64) -> bool {
         let backups = self.work.groups.get(group as usize).cloned().unwrap_or_default();
         self.begin(context, group, backups, token, usize::MAX)

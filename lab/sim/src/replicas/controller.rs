@@ -1,4 +1,4 @@
-//! The production controller. Its messages go over streams, as in production; or they are datagrams, which may be lost, repeated and late.
+//! The production controller. It uses streams, as in production, or datagrams, which may be lost, repeated and late.
 
 use super::planner::{Planned, Planner};
 use super::streams::Streams;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The longest time until a plan is made: sometimes longer than the controller waits.
+/// Longest planning time: sometimes longer than the controller waits.
 const PLANNING_MAX: Nanos = 300 * MS;
 
 /// The state machine on a node, and its planner.
@@ -24,15 +24,15 @@ pub struct ControllerActor {
     controller: Controller,
     network: Arc<Network>,
     planner: Planner,
-    /// Plans that are being made, and what for.
+    /// Plans in progress, and their input.
     plans: HashMap<u64, (Planned, Instance)>,
     has_streams: bool,
-    /// Once it runs, if it has them.
+    /// `Some` once it runs, if it uses streams.
     streams: Option<Streams>,
 }
 
 impl ControllerActor {
-    /// A controller that has just started. Its messages go over streams, or are datagrams.
+    /// A fresh controller, with streams or datagrams.
     #[must_use]
     pub fn new(controller: Controller, network: Arc<Network>, planner: Planner, has_streams: bool) -> Self {
         Self { controller, network, planner, plans: HashMap::new(), has_streams, streams: None }
@@ -73,7 +73,6 @@ impl ControllerActor {
         }
     }
 
-    /// Where operators of the plan are, by traffic group.
     fn target(&self) -> Vec<Option<SocketAddr>> {
         let target = self.controller.status().target;
         target.into_iter().map(|operator| operator.map(|operator| self.network.address(operator))).collect()
@@ -87,7 +86,7 @@ impl ControllerActor {
         }
     }
 
-    /// A plan has been made. One that comes too late is refused, and another is asked for.
+    /// A plan is complete. The controller refuses one that is too late, and requests another.
     fn planned(&mut self, context: &mut Context<'_>, asked: u64) {
         let Some((Planned { number, plan, is_wrong }, instance)) = self.plans.remove(&asked) else { return };
         let before = self.controller.status().target;
@@ -112,7 +111,7 @@ impl Actor for ControllerActor {
     }
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
-        // With streams nobody sends it datagrams but attackers.
+        // With streams, only attackers send it datagrams.
         if !self.has_streams {
             self.take(context, from, datagram);
         }

@@ -1,4 +1,4 @@
-//! The replicas program in the simulated world: operators, each with its selector beside it, servers, and clients that work without pause.
+//! The replicas program in the simulated world: operators, each with its selector, servers, and busy clients.
 
 pub mod check;
 mod client;
@@ -30,97 +30,97 @@ use midflight_wire::replicas::{Kind, Packet, parse};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// What happens in a store.
+/// Events of a store.
 #[derive(Clone, Debug)]
 pub enum ReplicasEvent {
     /// A client begins a read.
     Begun {
-        /// Which one, of its node's present process.
+        /// Its key in the node's current process.
         key: ReadKey,
         /// The replica group that has the key.
         group: u32,
-        /// What it asks: of this read only.
+        /// The read's unique payload.
         token: u64,
     },
     /// A client sends a request.
     Asked {
         /// Its number.
         number: u64,
-        /// The RSNode id that it names.
+        /// Its RSNode id.
         rsnode: u16,
     },
     /// A read has ended.
     Ended {
-        /// Which one.
+        /// Its key.
         key: ReadKey,
-        /// What came of it.
+        /// Its outcome.
         outcome: Result<Answer, Failure>,
     },
     /// A selector sends a request to a server.
     Selected(Passed),
     /// A server begins to serve a request.
     Served {
-        /// Of this replica group.
+        /// Its replica group.
         group: u32,
-        /// What was asked.
+        /// Its payload.
         token: u64,
     },
-    /// An operator's verdict on a datagram, and how many datagrams it sends for it.
+    /// An operator's verdict on a datagram.
     Verdict {
         /// The verdict.
         verdict: Verdict,
-        /// So many.
+        /// Number of datagrams that it sends for it.
         sent: usize,
         /// Whether it has NetRS's magic.
         is_netrs: bool,
     },
-    /// At a controller.
+    /// An event of a controller.
     Control(ControlEvent),
 }
 
-/// What happens at a controller.
+/// Events of a controller.
 #[derive(Clone, Debug)]
 pub enum ControlEvent {
-    /// It tells its driver.
+    /// An event for its driver.
     Said {
-        /// What.
+        /// The event.
         event: Box<ControllerEvent>,
-        /// By traffic group: where the operator is that should select for it.
+        /// By traffic group, the address of the operator that should select for it.
         target: Vec<Option<SocketAddr>>,
     },
     /// Its planner has answered.
     Answered {
-        /// What must not be taken.
+        /// The controller must refuse the answer.
         is_wrong: bool,
-        /// Whether another plan is wanted in force now.
+        /// The wanted plan has changed.
         has_changed: bool,
     },
-    /// It took the plan, which was made for this.
+    /// It accepted the plan.
     Took {
-        /// Network, traffic, limits.
+        /// The plan's input: network, traffic, limits.
         instance: Rc<Instance>,
     },
-    /// It did not.
+    /// It refused the plan.
     TookNot,
 }
 
-/// A request on its way to a server, or its answer: what an RSNode compares.
+/// A request to a server, or its answer: what an RSNode compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Passed {
-    /// The client.
+    /// The client's address.
     pub client: SocketAddr,
     /// The request's number.
     pub number: u64,
-    /// The server.
+    /// The server's address.
     pub server: SocketAddr,
     /// RV.
     pub retained: u16,
-    /// Whether it passed a selector; else it is degraded.
+    /// It passed a selector; otherwise it is degraded.
     pub is_selected: bool,
 }
 
 impl Passed {
-    /// What a datagram says of itself, if it is a request to a server, or an answer.
+    /// Reads a request to a server, or an answer.
     #[must_use]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let (start, ends, kind) = match parse(datagram).ok()? {
@@ -138,7 +138,6 @@ impl Passed {
     }
 }
 
-/// Records an event of the node whose turn it is, as `(NodeId, ReplicasEvent)`.
 fn record(context: &mut Context<'_>, event: ReplicasEvent) {
     context.record(&(context.node(), event));
 }

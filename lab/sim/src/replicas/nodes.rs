@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 const BOUNDED: &str = "a trial's bounds are those of its endpoints";
 
-/// An operator that starts now, without rules, and takes them of controllers, or of a script. Its incarnation and secret are drawn by
-/// the world, at each start.
+/// Starts an operator without rules, which gets them from controllers or a script. The world draws incarnation and
+/// secret at each start.
 pub fn add_operator(
     world: &mut World,
     place: Place,
@@ -36,24 +36,24 @@ pub fn add_operator(
     )
 }
 
-/// What stands beside an operator.
+/// The selector of an operator.
 #[derive(Clone, Debug)]
 pub struct Beside {
     /// Bounds and times.
     pub config: RsNodeConfig,
-    /// All servers that there may be.
+    /// All possible servers.
     pub servers: Vec<SocketAddr>,
-    /// How it selects.
+    /// Selection algorithm.
     pub select: Algorithm,
-    /// How many selectors there are.
+    /// Number of selectors.
     pub selectors: u32,
-    /// The time that each datagram takes it.
+    /// Time per datagram.
     pub cost: Nanos,
     /// How its operator sees it.
     pub slot: Slot,
 }
 
-/// A selector that starts now, without replica groups.
+/// Starts a selector without replica groups.
 pub fn add_selector(world: &mut World, place: Place, beside: Beside) -> NodeId {
     world.add_actor(
         place,
@@ -66,7 +66,7 @@ pub fn add_selector(world: &mut World, place: Place, beside: Beside) -> NodeId {
     )
 }
 
-/// A server that starts now. Its secret is drawn by the world, at each start.
+/// Starts a server. The world draws its secret at each start.
 pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service: Nanos) -> NodeId {
     world.add_actor(
         place,
@@ -78,8 +78,8 @@ pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service
     )
 }
 
-/// A client that starts now, and its workers: of this operator, or, without one, with a selector of its own of this kind among these servers.
-/// Its seed is drawn by the world, at each start.
+/// Starts a client with workers: of this operator, or without one, with its own selector of this kind among these
+/// servers. The world draws its seed at each start.
 pub fn add_client(
     world: &mut World,
     place: Place,
@@ -106,7 +106,7 @@ pub fn add_client(
     )
 }
 
-/// A controller that starts now, as a standby. Its messages go over streams, or are datagrams.
+/// Starts a controller as a standby, with streams or datagrams.
 pub fn add_controller(
     world: &mut World,
     config: ControllerConfig,

@@ -1,4 +1,4 @@
-//! An operator: the C core, and the keeper of its rules, which listens to controllers.
+//! An operator: the C core, and its `RuleKeeper`, which serves controllers.
 
 use super::streams::Streams;
 use super::{ReplicasEvent, Slot};
@@ -16,7 +16,6 @@ use std::any::Any;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-/// The engine is in this process.
 const CALLED: &str = "an engine in this process can be called";
 
 /// The engine on a node.
@@ -27,33 +26,32 @@ pub struct OperatorActor {
     refused: u64,
     out: Out,
     controlled: Controlled,
-    /// Once it runs, if controllers' messages go over streams.
+    /// `Some` once it runs, if controllers use streams.
     streams: Option<Streams>,
-    /// When it looks at the selector beside it.
     next_look: Nanos,
     keeper: RuleKeeper,
     slot: Slot,
     lies: bool,
 }
 
-/// Who sets an operator's rules.
+/// Which party sets an operator's rules.
 #[derive(Clone, Debug, Default)]
 pub struct Controlled {
-    /// Where controllers are; none: a script sets the rules.
+    /// The controllers' addresses; none: a script sets the rules.
     pub by: Vec<SocketAddr>,
-    /// Whether their messages go over streams; else they are datagrams.
+    /// Controllers use streams instead of datagrams.
     pub has_streams: bool,
 }
 
-/// Whether the counts that it reports are invented.
+/// Whether it reports invented counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lies(pub bool);
 
-/// What its keeper has to do with.
+/// The keeper's interface to operator and selector.
 struct KeeperParts<'a> {
     engine: &'a mut Replicas,
     slot: &'a Slot,
-    /// What it says in the place of counts.
+    /// Reported instead of counts.
     lie: Option<u64>,
 }
 
@@ -72,7 +70,7 @@ impl Parts for KeeperParts<'_> {
         Load { selected: said(stats.selected), copied: said(stats.copied) }
     }
 
-    /// A selector that does not run is told when it does.
+    /// A selector that does not run gets them when it does.
     fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
         let set = self.slot.with(|rsnode| rsnode.set_group(group, servers));
         if set.is_none_or(|set| set.is_ok()) { Outcome::Done } else { Outcome::Bad }
@@ -83,12 +81,12 @@ impl Parts for KeeperParts<'_> {
     }
 }
 
-/// What a controller tells it: these rules, in this order.
+/// Rules from a controller, in order.
 #[derive(Clone, Debug)]
 pub struct Rules(pub Vec<Rule>);
 
 impl OperatorActor {
-    /// An operator that has just started, without rules. `incarnation` is of this process only; `secret` makes its cookies.
+    /// A fresh operator without rules. `incarnation` is of this process only; `secret` makes its cookies.
     ///
     /// # Panics
     /// If the configuration is out of bounds.
@@ -116,7 +114,6 @@ impl OperatorActor {
         &self.keeper
     }
 
-    /// A controller's message, and the answer.
     fn control(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Vec<u8>> {
         let Ok(Some((message, _))) = control::parse(bytes) else { return None };
         let lie = self.lies.then(|| context.random().random());
@@ -127,19 +124,19 @@ impl OperatorActor {
         Some(bytes)
     }
 
-    /// The selector beside it may have died, or be another one.
+    /// Its selector may have died or restarted.
     fn look_beside(&mut self) {
         let mut parts = KeeperParts { engine: &mut self.engine, slot: &self.slot, lie: None };
         self.keeper.set_selector(self.slot.incarnation(), &mut parts);
     }
 
-    /// The number of its process.
+    /// Number of its process.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// What it has counted.
+    /// The engine's counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine.stats()
@@ -151,16 +148,16 @@ impl OperatorActor {
         self.engine.counts(group).iter().sum()
     }
 
-    /// Rules that it has not taken.
+    /// Number of refused rules.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Whether its structures agree with each other.
+    /// Checks the consistency of its structures.
     ///
     /// # Errors
-    /// Says which do not.
+    /// Says which are inconsistent.
     pub fn check(&self) -> Result<(), String> {
         Engine::check(&self.engine)
     }

@@ -1,4 +1,4 @@
-//! The selector beside an operator. What it costs is the time of the accelerator that it runs on.
+//! An operator's selector. Its cost is the time of its accelerator.
 
 use super::{Passed, ReplicasEvent};
 use crate::{Actor, Context, Wake};
@@ -9,21 +9,20 @@ use std::cell::{Ref, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The selector beside an operator, as that operator's process sees it: the number of its process and its endpoint, while it runs.
+/// An operator's view of its selector: incarnation and endpoint, while it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Slot(Rc<RefCell<Option<Running>>>);
 
-/// The number of its process, and its endpoint.
 type Running = (u64, Rc<RefCell<RsNode>>);
 
 impl Slot {
-    /// The number of its process; `None`: none runs.
+    /// Number of its process; `None`: none runs.
     #[must_use]
     pub fn incarnation(&self) -> Option<u64> {
         self.0.borrow().as_ref().map(|(incarnation, _)| *incarnation)
     }
 
-    /// Does something with the selector, if it runs.
+    /// Calls `what` with the selector, if it runs.
     pub fn with<T>(&self, what: impl FnOnce(&mut RsNode) -> T) -> Option<T> {
         self.0.borrow().as_ref().map(|(_, rsnode)| what(&mut rsnode.borrow_mut()))
     }
@@ -39,12 +38,12 @@ pub struct SelectorActor {
     refused: u64,
 }
 
-/// What a controller tells it: these replica groups have these servers.
+/// Replica groups with their servers, from a controller.
 #[derive(Clone, Debug)]
 pub struct ReplicaGroups(pub Vec<(u32, Vec<SocketAddr>)>);
 
 impl SelectorActor {
-    /// A selector that has just started. `incarnation` is of this process only; each datagram takes it `cost`.
+    /// A fresh selector. `incarnation` is of this process only; each datagram takes `cost`.
     #[must_use]
     pub fn new(rsnode: RsNode, incarnation: u64, cost: Nanos, slot: Slot) -> Self {
         let rsnode = Rc::new(RefCell::new(rsnode));
@@ -58,13 +57,13 @@ impl SelectorActor {
         self.rsnode.borrow()
     }
 
-    /// The number of its process.
+    /// Number of its process.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// Replica groups that it has not taken.
+    /// Number of refused replica groups.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
@@ -86,7 +85,6 @@ impl SelectorActor {
     }
 }
 
-/// Its process has died.
 impl Drop for SelectorActor {
     fn drop(&mut self) {
         if self.slot.incarnation() == Some(self.incarnation) {

@@ -1,4 +1,4 @@
-//! The production server, before an application that takes its time and answers what it was asked.
+//! The production server with an application that takes its time and answers with the question.
 
 use super::ReplicasEvent;
 use crate::{Actor, Context, Wake, exponential};
@@ -21,12 +21,12 @@ pub struct ServerActor {
     asked: HashMap<ServeKey, Vec<u8>>,
 }
 
-/// How long the application takes for a request.
+/// The application's service time.
 #[derive(Clone)]
 pub enum Service {
-    /// An exponential distribution has this mean.
+    /// Exponential, with this mean.
     Exponential(Nanos),
-    /// The caller says, for a request that begins at this time and asks for this token.
+    /// From the start time and the token of the request.
     Said(Rc<dyn Fn(Nanos, u64) -> Nanos>),
 }
 
@@ -39,21 +39,21 @@ impl fmt::Debug for Service {
     }
 }
 
-/// How a server does.
+/// Condition of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Well.
+    /// Healthy.
     Well,
-    /// It takes so many times as long.
+    /// Factor on its service times.
     Slow(u32),
-    /// It says anything of itself.
+    /// It reports random status.
     Absurd,
-    /// Its application answers nothing.
+    /// Its application does not answer.
     Silent,
 }
 
 impl ServerActor {
-    /// A server that has just started.
+    /// A fresh server.
     #[must_use]
     pub fn new(server: Server, service: Service) -> Self {
         Self { server, service, condition: Condition::Well, asked: HashMap::new() }
@@ -97,7 +97,6 @@ impl ServerActor {
     }
 }
 
-/// An absurd status in the place of the right one.
 fn say_anything(context: &mut Context<'_>, answer: &mut [u8]) {
     let Ok(Packet::Response(_, _, status, ..)) = parse(answer) else { return };
     if status.len() != size_of::<ServerStatus>() {
@@ -125,7 +124,7 @@ impl Actor for ServerActor {
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
         match wake {
             Wake::Time => self.server.handle_timeout(context.now()),
-            // A request whose application says nothing loses its slot in time.
+            // A request of a silent application loses its slot after a time.
             Wake::Token(_) if self.condition == Condition::Silent => {}
             Wake::Token(token) => {
                 let key = ServeKey(token);

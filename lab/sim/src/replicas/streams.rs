@@ -1,5 +1,5 @@
-//! Streams between controllers and operators, as in production: messages arrive in order, each once, until the connection breaks. A
-//! controller makes the connections. What is sent while there is none is lost.
+//! Streams between controllers and operators, as in production: messages arrive in order, each once, until the
+//! connection breaks. Controllers connect. Messages without a connection are lost.
 
 use crate::{Context, NodeId};
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
@@ -11,9 +11,8 @@ use std::net::SocketAddr;
 pub(super) struct Streams {
     name: u64,
     peers: Vec<(u64, SocketAddr)>,
-    /// Streams that are there, and what waits to be sent on each.
+    /// Existing streams, and their unsent messages.
     waiting: BTreeMap<Link, VecDeque<Vec<u8>>>,
-    /// When the process wants to be woken.
     due: Option<Nanos>,
 }
 
@@ -22,19 +21,18 @@ fn name(node: NodeId) -> u64 {
 }
 
 impl Streams {
-    /// Of this node, to the nodes at these addresses; others may connect to it.
+    /// From this node to the nodes at these addresses; others may connect to it.
     pub(super) fn new(context: &Context<'_>, to: impl IntoIterator<Item = SocketAddr>) -> Self {
         let peer = |at: SocketAddr| Some((name(context.node_at(at)?), at));
         let peers = to.into_iter().filter_map(peer).collect();
         Self { name: name(context.node()), peers, waiting: BTreeMap::new(), due: None }
     }
 
-    /// Where the other end of a stream is, if this process has made it.
+    /// Address of a stream's other end, if this process has made it.
     pub(super) fn address(&self, link: Link) -> Option<SocketAddr> {
         self.peers.iter().find(|(peer, _)| *peer == link.peer).map(|(_, at)| *at)
     }
 
-    /// Sends a message on a stream that has come up.
     pub(super) fn answer(&mut self, link: Link, message: Vec<u8>) {
         if let Some(waiting) = self.waiting.get_mut(&link) {
             waiting.push_back(message);
@@ -49,7 +47,7 @@ impl Streams {
         }
     }
 
-    /// The last part of a driver's turn; `due`: when the process wants to be woken.
+    /// The end of a driver's turn; `due`: the process's requested wake-up.
     pub(super) fn drive(&mut self, context: &mut Context<'_>, due: Nanos) {
         self.due = Some(due);
         context.drive_replica(self);
@@ -93,7 +91,7 @@ impl Linked for Streams {
         self.peers.clone()
     }
 
-    /// One stream to each peer: the other lane is for what is long.
+    /// One stream to each peer; the other lane is for long messages.
     fn link_up(&mut self, _now: Nanos, link: Link) {
         if link.lane == Lane::Prompt {
             self.waiting.insert(link, VecDeque::new());

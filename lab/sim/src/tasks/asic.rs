@@ -1,5 +1,5 @@
-//! The asic engine: a program of a pipeline, which handles packets a pass at a time. A recirculating packet comes back after the
-//! delay of recirculation, and finds the queue as the packets that passed meanwhile have left it.
+//! The asic engine: a pipeline's program, which handles packets pass by pass. A recirculating packet returns after the
+//! recirculation delay, and finds the queue as the packets in between have left it.
 
 use crate::{Actor, Context, Wake};
 use midflight_asic::{AsicTasks, Counters, Inside, Turn};
@@ -11,15 +11,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use zerocopy::FromBytes;
 
-/// How often the controller's `tick` is called.
 const TICK: Nanos = 10_000_000;
 const PICOSECONDS: u64 = 1_000;
-/// Recirculation delay of the papers' switch: "less than a microsecond" (Bolt §3.3.2); get_task takes 2 µs more at level 4,
-/// which is three recirculations (§5.6).
+/// Recirculation delay of the papers' switch: "less than a microsecond" (Bolt §3.3.2); get_task takes 2 µs more at
+/// level 4, which is three recirculations (§5.6).
 pub const RECIRCULATION: Nanos = 650;
-/// A recirculating packet has come back.
 const ROUND: u64 = 0;
-/// The first waiting packet may enter the pipeline.
 const ENTER: u64 = 1;
 
 /// The limits and delays of the pipeline.
@@ -27,22 +24,22 @@ const ENTER: u64 = 1;
 pub struct Pipeline {
     /// Delay of a recirculation.
     pub recirculation: Nanos,
-    /// Packets that enter in a second, including recirculating ones; 0: no limit.
+    /// Packets that enter per second, including recirculating ones; 0: no limit.
     pub passes_per_s: u64,
-    /// Datagrams that wait to enter, at most; further ones are dropped.
+    /// Maximum datagrams that wait to enter; further ones are dropped.
     pub queue: u32,
-    /// Packets that recirculate at once, at most; further ones are dropped.
+    /// Maximum packets in recirculation; further ones are dropped.
     pub recirculating: u32,
-    /// Passes of one packet and of all that it causes, at most; then it is dropped. 0: no limit.
+    /// Maximum passes of one packet and all that it causes; then it is dropped. 0: no limit.
     pub passes: u32,
 }
 
-/// Counts of pipelines, including those of switches that have died.
+/// Counts of pipelines, including those of dead switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passes {
     /// All passes of packets.
     pub passes: u64,
-    /// Those of them that were recirculations.
+    /// Recirculations among them.
     pub rounds: u64,
     /// Passes of SUBMITs.
     pub submit: u64,
@@ -54,33 +51,32 @@ pub struct Passes {
     pub assigned: u64,
     /// The largest number of passes for one of them.
     pub most: u32,
-    /// Requests whose answer was that there is no task.
+    /// Requests that found no task.
     pub no_ops: u64,
-    /// Acknowledged tasks that were given back to their clients.
+    /// Acknowledged tasks returned to their clients.
     pub returned: u64,
-    /// Packets that were dropped because too many recirculated.
+    /// Packets dropped because too many recirculated.
     pub dropped_recirculating: u64,
-    /// Packets that were dropped after too many passes.
+    /// Packets dropped after too many passes.
     pub dropped_passes: u64,
-    /// Packets that were dropped because too many waited for the pipeline.
+    /// Packets dropped because too many waited for the pipeline.
     pub dropped_queue: u64,
     /// Packets that the program dropped.
     pub dropped_program: u64,
 }
 
-/// The counts of a switch's pipelines, through all of its lives.
+/// The counts of a switch's pipelines over all its lives.
 #[derive(Clone, Debug, Default)]
 pub struct Tally(Rc<RefCell<Passes>>);
 
 impl Tally {
-    /// The present counts.
+    /// The current counts.
     #[must_use]
     pub fn passes(&self) -> Passes {
         *self.0.borrow()
     }
 }
 
-/// The kind of request that caused a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Submit,
@@ -88,23 +84,20 @@ enum Kind {
     Other,
 }
 
-/// A recirculating packet.
 #[derive(Debug)]
 struct Going {
     inside: Inside,
     kind: Kind,
-    /// Passes so far.
     passes: u32,
 }
 
-/// A packet that waits for the pipeline.
 #[derive(Debug)]
 enum Waiting {
     Datagram(SocketAddr, Vec<u8>),
     Round(Going),
 }
 
-/// The program, and the pipeline that it runs in.
+/// The program and its pipeline.
 #[derive(Debug)]
 pub struct AsicSwitch {
     tasks: AsicTasks,
@@ -113,9 +106,8 @@ pub struct AsicSwitch {
     /// Recirculating packets in order: all take equally long.
     round: VecDeque<Going>,
     waiting: VecDeque<Waiting>,
-    /// The number of datagrams in `waiting`.
     datagrams: u32,
-    /// When the next packet may enter.
+    /// When the next packet may enter, in picoseconds.
     free_ps: u64,
     tally: Tally,
 }
@@ -134,7 +126,6 @@ impl AsicSwitch {
         &self.tasks
     }
 
-    /// When a packet that arrives now may enter the pipeline.
     fn admit(&mut self, now: Nanos) -> Nanos {
         let Some(gap_ps) = (1_000_000_000 * PICOSECONDS).checked_div(self.pipeline.passes_per_s) else { return now };
         let begin = self.free_ps.max(now * PICOSECONDS);
@@ -142,7 +133,6 @@ impl AsicSwitch {
         begin / PICOSECONDS
     }
 
-    /// Lets a packet enter now, or after the waiting ones.
     fn enter(&mut self, context: &mut Context<'_>, packet: Waiting) {
         let now = context.now();
         let at = self.admit(now);

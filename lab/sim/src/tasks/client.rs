@@ -9,7 +9,7 @@ use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Delay before a job that finds no room is submitted again.
+/// Delay before a job that found no room is submitted again.
 const ROOM: Nanos = 1_000_000;
 
 /// The endpoint and its future jobs.
@@ -54,7 +54,7 @@ impl ClientActor {
         context.drive(&mut self.client);
     }
 
-    /// Whether there was room for it.
+    /// Whether there was room.
     fn submit(&mut self, context: &mut Context<'_>, jid: u32, tasks: &[Task]) -> bool {
         match self.client.submit(context.now(), jid, tasks) {
             Ok(keys) => context.record(&TaskEvent::Submitted { client: context.node(), jid, keys }),
@@ -64,7 +64,7 @@ impl ClientActor {
         true
     }
 
-    /// Submits the jobs that are due, and requests a wake-up for the next. Jobs that find no room are submitted again later.
+    /// Submits the jobs that are due, and requests a wake-up for the next. Retries jobs that find no room.
     fn submit_due(&mut self, context: &mut Context<'_>) {
         loop {
             let Some(next) = self.next.take().or_else(|| self.submissions.next()) else { return };

@@ -1,4 +1,4 @@
-//! Events of tasks, which the nodes of the tasks program record.
+//! Events of tasks, recorded by the nodes of the tasks program.
 
 use crate::{Happening, NodeId, Sink};
 use midflight_endpoint::Nanos;
@@ -22,9 +22,9 @@ pub enum TaskEvent {
     Started {
         /// The executor.
         executor: NodeId,
-        /// Names the run on this executor.
+        /// The run's key on this executor.
         run: RunKey,
-        /// The task's client, if that is of this world.
+        /// The task's client, if it is in this world.
         client: Option<NodeId>,
         /// Its job.
         jid: u32,
@@ -34,31 +34,31 @@ pub enum TaskEvent {
         attempt: u8,
         /// Its level.
         priority: u8,
-        /// What it requires.
+        /// Its required resources.
         resources: u8,
-        /// The bundles of counted resources that it has.
+        /// Its bundles of counted resources.
         bundles: Bundles,
         /// Its argument.
         argument: [u8; 16],
-        /// The time from its slot's request to its arrival (the executor's clock).
+        /// Time from its slot's request to its arrival (the executor's clock).
         asked_for: Nanos,
-        /// The time from the arrival of its ASSIGN to its start: a task that was taken ahead waits for a worker.
+        /// Time from the arrival of its ASSIGN to its start: a prefetched task waits for a worker.
         held_for: Nanos,
-        /// Whether its data is at another place, so that it takes longer.
+        /// Its data is at another place, so that it takes longer.
         far: bool,
         /// From its acceptance to its assignment (the switch's clock).
         waited_us: u32,
     },
-    /// A run ended, and its executor was still there.
+    /// A run ended on a live executor.
     Ended {
         /// The executor.
         executor: NodeId,
         /// The run.
         run: RunKey,
-        /// Whether its client had it stopped.
+        /// Its client had it stopped.
         stopped: bool,
     },
-    /// A run waits for other tasks from now on, and lends its slot, or goes on.
+    /// A run begins to wait for other tasks, and lends its slot, or continues.
     Waits {
         /// The executor.
         executor: NodeId,
@@ -87,7 +87,7 @@ pub enum TaskEvent {
         client: NodeId,
         /// The tasks.
         keys: Vec<TaskKey>,
-        /// Whether those that run are to be stopped.
+        /// Running ones are to be stopped.
         stop: bool,
     },
 }
@@ -97,7 +97,7 @@ pub enum TaskEvent {
 pub enum TaskEnd {
     /// It has run.
     Completed {
-        /// Whether its status was Ok.
+        /// Its status was Ok.
         ok: bool,
         /// The attempt.
         attempt: u8,
@@ -127,7 +127,7 @@ impl Sink for History {
 }
 
 impl History {
-    /// Ends of tasks that clients reported to their callers.
+    /// Number of task ends that clients reported.
     #[must_use]
     pub fn reported(&self) -> usize {
         self.reported

@@ -9,7 +9,7 @@ use midflight_wire::{SLOT_PLACES, Status};
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// Of a token: the run does not end, but goes on.
+/// Marks a token: the run continues instead of ending.
 const GOES_ON: u64 = 1 << 63;
 
 /// The endpoint and its slots' runs.
@@ -19,11 +19,9 @@ pub struct ExecutorActor {
     late: Nanos,
     places: [u32; SLOT_PLACES],
     far: Nanos,
-    /// By slot.
     running: Vec<Running>,
 }
 
-/// The last run of a slot.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     run: u32,
@@ -32,14 +30,14 @@ struct Running {
 }
 
 impl ExecutorActor {
-    /// An executor with this endpoint; tasks end `late` nanoseconds later than they ask for.
+    /// An executor with this endpoint; tasks end `late` nanoseconds later than requested.
     #[must_use]
     pub fn new(executor: Executor, late: Nanos) -> Self {
         Self { executor, late, places: [0; SLOT_PLACES], far: 0, running: Vec::new() }
     }
 
-    /// It is at these places; where a task's function, a number above 1, names another place as that of its data, the task ends
-    /// `far` nanoseconds later.
+    /// Sets its places. If a task's function, a number above 1, names another place for its data, the task ends `far`
+    /// nanoseconds later.
     #[must_use]
     pub fn at(mut self, places: [u32; SLOT_PLACES], far: Nanos) -> Self {
         (self.places, self.far) = (places, far);
@@ -95,7 +93,7 @@ impl ExecutorActor {
         self.begin(context, run.key, takes);
     }
 
-    /// Some runs wait for other tasks in their first half; some give back a part, which their clients do not need.
+    /// Some runs wait for other tasks in their first half; some report a part that their clients do not need.
     fn begin(&mut self, context: &mut Context<'_>, run: RunKey, takes: Nanos) {
         if run.run % 3 == 1 && self.executor.wait_for_others(context.now(), run) {
             context.record(&TaskEvent::Waits { executor: context.node(), run, waits: true });
@@ -113,7 +111,7 @@ impl ExecutorActor {
         }
     }
 
-    /// The result is made of the argument.
+    /// The argument determines the result.
     fn finish(&mut self, context: &mut Context<'_>, run: RunKey) {
         let running = self.running[if planted(44) { run.slot as usize % 8 } else { run.slot as usize }];
         if self.running[run.slot as usize].run != run.run {
@@ -123,7 +121,7 @@ impl ExecutorActor {
         self.end(context, run, Status::Ok, result, running.started);
     }
 
-    /// A function that listens ends at once.
+    /// Ends the run at once, unless the function ignores the stop.
     fn stop(&mut self, context: &mut Context<'_>, mut run: RunKey) {
         if planted(48) {
             run.slot %= 8;

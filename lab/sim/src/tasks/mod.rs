@@ -5,7 +5,7 @@
 //! | [`switch`], [`executor`], [`client`] | the production code as actors: each does what `host` does with sockets and threads |
 //! | [`asic`] | the asic engine as an actor |
 //! | [`nodes`] | adds them to a world |
-//! | `event` | the events that they record: tasks submitted, started, ended |
+//! | `event` | the events that they record |
 //! | [`scenario`] | builds a world from a file |
 //! | [`check`] | the fault campaign's subject |
 
@@ -25,13 +25,13 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
 use midflight_wire::{RESULT_MAX, TaskInfo};
 
-/// A request of the user of an executor or a client, by [`crate::Action::command`].
+/// A user's request to an executor or a client, by [`crate::Action::command`].
 #[derive(Clone, Debug)]
 pub enum Command {
     /// An executor drains: it accepts no new tasks.
     Drain,
-    /// A client submits the tasks of one job. Each argument begins with a zero byte, or how often more than once the result repeats
-    /// the argument; then the run time: 7 bytes, nanoseconds, network order, of which the first bit is [`DEAF`].
+    /// A client submits the tasks of one job. Byte 0 of each argument says how many further times the result repeats
+    /// the argument; bytes 1 to 7 are the run time in nanoseconds, in network order, whose first bit is [`DEAF`].
     Submit {
         /// The job's number.
         jid: u32,
@@ -40,9 +40,9 @@ pub enum Command {
     },
     /// A client cancels tasks.
     Cancel {
-        /// Which. Each life of a client numbers its tasks from 0.
+        /// The tasks. Each life of a client numbers its tasks from 0.
         keys: Vec<TaskKey>,
-        /// Whether those that run are to be stopped.
+        /// Running ones are to be stopped.
         stop: bool,
     },
 }
@@ -61,23 +61,23 @@ pub struct Submission {
 /// Jobs in the order of their times.
 pub type Submissions = Box<dyn Iterator<Item = Submission>>;
 
-/// The bit of byte 1 of an argument that says that the function does not listen when it is to be stopped.
+/// The bit of byte 1 of an argument for a function that ignores a stop.
 pub const DEAF: u8 = 0x80;
 
-/// Nanoseconds that a task runs: the bytes 1 to 7 of its argument, in network order, without [`DEAF`].
+/// A task's run time in nanoseconds: bytes 1 to 7 of its argument, in network order, without [`DEAF`].
 #[must_use]
 pub fn run_time(task: &TaskInfo) -> Nanos {
     let [_, b, c, d, e, f, g, h, ..] = task.argument;
     u64::from_be_bytes([0, b & !DEAF, c, d, e, f, g, h])
 }
 
-/// Whether a task runs to its end though it is to be stopped.
+/// Whether a task ignores a stop and runs to its end.
 #[must_use]
 pub fn is_deaf(argument: &[u8; 16]) -> bool {
     argument[1] & DEAF != 0
 }
 
-/// A task's result: its argument, repeated as often as its first byte says, up to the most that a completion carries.
+/// A task's result: its argument, repeated as its first byte says, up to the limit of a completion.
 #[must_use]
 pub fn result_of(argument: &[u8; 16]) -> Vec<u8> {
     argument.repeat((1 + usize::from(argument[0])).min(RESULT_MAX / argument.len()))

@@ -17,7 +17,7 @@ use midflight_wire::DURABLE;
 use rand::RngExt;
 use std::cell::Cell;
 
-/// A switch that starts now, outside the hardware.
+/// Starts a switch outside the hardware.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -25,7 +25,7 @@ pub fn add_switch(world: &mut World, config: TasksConfig) -> Result<NodeId, midf
     add_switch_at(world, Place::Apart, config)
 }
 
-/// A switch that starts now, inside a switch or as a process on a host. Its epoch and secret are drawn by the world.
+/// Starts a switch inside a switch or as a process on a host. The world draws its epoch and secret.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -49,7 +49,7 @@ pub fn add_switch_at(
     ))
 }
 
-/// A switch with an asic engine that starts now. Its epoch and secret are drawn by the world; it counts in `tally`.
+/// Starts a switch with an asic engine, which counts in `tally`. The world draws its epoch and secret.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -73,7 +73,7 @@ pub fn add_asic_at(
     ))
 }
 
-/// An executor that starts now, outside the hardware.
+/// Starts an executor outside the hardware.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -81,8 +81,8 @@ pub fn add_executor(world: &mut World, config: ExecutorConfig) -> Result<NodeId,
     add_executor_at(world, Place::Apart, config, 0, 0)
 }
 
-/// An executor that starts now, whose tasks end `late` nanoseconds later than they ask for, and `far` more if their data is elsewhere. Its identity and seed are
-/// drawn by the world.
+/// Starts an executor whose tasks end `late` nanoseconds later than requested, and `far` more if their data is
+/// elsewhere. The world draws its identity and seed.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -107,7 +107,7 @@ pub fn add_executor_at(
     ))
 }
 
-/// A client that starts now, outside the hardware, and gets its jobs by [`super::Command::Submit`].
+/// Starts a client outside the hardware, which gets its jobs by [`super::Command::Submit`].
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -115,8 +115,8 @@ pub fn add_client(world: &mut World, config: ClientConfig) -> Result<NodeId, cli
     add_client_at(world, Place::Apart, config, Box::new(std::iter::empty()))
 }
 
-/// A client that starts now and submits these jobs at their times. A client that is started anew has lost them. Its identity
-/// and seed are drawn by the world.
+/// Starts a client that submits these jobs at their times; after a restart it has lost them. The world draws its
+/// identity and seed.
 ///
 /// # Errors
 /// If the configuration is out of bounds.
@@ -139,28 +139,28 @@ pub fn add_client_at(
     ))
 }
 
-/// An executor that is up.
+/// The executor on a node, if it runs.
 #[must_use]
 pub fn executor(world: &World, node: NodeId) -> Option<&Executor> {
     world.actor::<ExecutorActor>(node).map(ExecutorActor::executor)
 }
 
-/// A client that is up.
+/// The client on a node, if it runs.
 #[must_use]
 pub fn client(world: &World, node: NodeId) -> Option<&Client> {
     world.actor::<ClientActor>(node).map(ClientActor::client)
 }
 
-/// The counters of a switch that is up.
+/// The counters of a switch, if it runs.
 #[must_use]
 pub fn switch(world: &World, node: NodeId) -> Option<Stats> {
     world.actor::<Switch>(node).map(|switch| switch.tasks().stats())
 }
 
-/// Checks the structures of a switch; those of a switch that is down count as sound.
+/// Checks the structures of a switch; one that is down is consistent.
 ///
 /// # Errors
-/// Names the structures that are not sound.
+/// Names the inconsistent structures.
 pub fn check_switch(world: &World, node: NodeId) -> Result<(), String> {
     world.actor::<Switch>(node).map_or(Ok(()), |switch| switch.tasks().check())
 }

@@ -1,4 +1,4 @@
-//! The production switch: the C core, as `midflight switch` drives it.
+//! The production switch: the C core, driven as by `midflight switch`.
 
 use crate::{Actor, Context, TICK, Wake};
 use midflight_dataplane::{ConfigError, Out, Tasks, TasksConfig, Verdict};
@@ -85,9 +85,9 @@ pub struct Turn<'a> {
 pub struct Took<'a> {
     /// Its sender.
     pub from: SocketAddr,
-    /// Its bytes.
+    /// Its payload.
     pub datagram: &'a [u8],
-    /// The result of `owes_several` before it.
+    /// The prediction of `owes_several`.
     pub several: bool,
     /// The core's verdict.
     pub verdict: Verdict,

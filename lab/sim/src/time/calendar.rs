@@ -1,18 +1,16 @@
-//! A calendar queue (Brown 1988): what is due within two milliseconds lies in slots of a quarter of a microsecond, of which only
-//! the present one is sorted; what is due later waits in a heap until its slot comes in sight.
+//! A calendar queue (Brown 1988). Events due within two milliseconds are in slots of a quarter of a microsecond, of
+//! which only the current one is sorted; later ones wait in a heap.
 //!
-//! Most events of a simulated network are due within microseconds, so nearly all of them cost a link in a list and a share of a
-//! short sort, whatever the number of those that are due later.
+//! Most events of a simulated network are due within microseconds, so nearly all cost a list link and a share of a
+//! short sort, however many later ones wait.
 
 use midflight_endpoint::Nanos;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Nanoseconds of a slot, as a power of two.
+/// Width of a slot in nanoseconds, as a power of two.
 const WIDTH_BITS: u32 = 8;
-/// Slots in sight.
 const SLOTS: usize = 8192;
-/// The end of a list.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +26,7 @@ impl<E> Scheduled<E> {
     }
 }
 
-/// The earliest is the greatest: the standard heap gives the greatest first, and a sorted slot is taken from its end.
+/// Reversed: the standard heap returns the greatest first, and a sorted slot is read from its end.
 impl<E> Ord for Scheduled<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
@@ -49,21 +47,18 @@ impl<E> PartialEq for Scheduled<E> {
 
 impl<E> Eq for Scheduled<E> {}
 
-/// Events at their times, those of one time by an order that is given. They are small and copied: what is large lies elsewhere.
+/// Events by time, and at equal times by a given order. They are small and copied; large data is stored elsewhere.
 #[derive(Clone, Debug)]
 pub struct Calendar<E> {
-    /// The slot that is being taken, counted from time 0; what is due in it or before is in `present`, sorted.
+    /// The current slot, counted from time 0; `present` has what is due up to its end, sorted.
     slot: u64,
     present: Vec<Scheduled<E>>,
-    /// The slots after it: the first of each one's list.
     first: Box<[u32]>,
-    /// Which of them have any, a bit each.
+    /// Which slots are not empty, a bit each.
     some: Box<[u64]>,
     near: usize,
-    /// The lists' links.
     links: Vec<(Scheduled<E>, u32)>,
     free: u32,
-    /// What is due after all slots in sight.
     far: BinaryHeap<Scheduled<E>>,
 }
 
@@ -83,7 +78,7 @@ impl<E: Copy> Default for Calendar<E> {
 }
 
 impl<E: Copy> Calendar<E> {
-    /// Schedules `event` at `at`; of those at one time, the one of the least `order` comes first.
+    /// Schedules `event` at `at`; at equal times, the lowest `order` comes first.
     pub fn push(&mut self, at: Nanos, order: u64, event: E) {
         let scheduled = Scheduled { at, order, event };
         let slot = at >> WIDTH_BITS;
@@ -105,12 +100,12 @@ impl<E: Copy> Calendar<E> {
         self.present.last().map(|next| next.at)
     }
 
-    /// Takes the next event: its time, its order and what it is.
+    /// Takes the next event: time, order, event.
     pub fn pop(&mut self) -> Option<(Nanos, u64, E)> {
         self.pop_until(Nanos::MAX)
     }
 
-    /// The same, if it is not later than `latest`.
+    /// Takes the next event if it is not later than `latest`.
     #[inline]
     pub fn pop_until(&mut self, latest: Nanos) -> Option<(Nanos, u64, E)> {
         if self.present.is_empty() {
@@ -120,13 +115,13 @@ impl<E: Copy> Calendar<E> {
         Some((next.at, next.order, next.event))
     }
 
-    /// How many events are scheduled.
+    /// Number of scheduled events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.present.len() + self.near + self.far.len()
     }
 
-    /// Whether none is.
+    /// Whether none is scheduled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -146,7 +141,7 @@ impl<E: Copy> Calendar<E> {
         self.near += 1;
     }
 
-    /// Turns to the next slot with an event: nothing is left of the present one.
+    /// Advances to the next slot with an event, after the current one is empty.
     fn turn(&mut self) {
         self.slot = match self.far.peek() {
             _ if self.near > 0 => self.next_slot(),
@@ -171,7 +166,7 @@ impl<E: Copy> Calendar<E> {
         self.present.sort_unstable();
     }
 
-    /// The first slot after the present one that has any. One has.
+    /// The first later slot with an event; there must be one.
     fn next_slot(&self) -> u64 {
         let mut slot = self.slot + 1;
         loop {

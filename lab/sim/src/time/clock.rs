@@ -1,19 +1,16 @@
-//! A node's own clock, which may run faster or slower than the world's.
+//! A node's own clock, which may drift from the world's.
 
 use midflight_endpoint::Nanos;
 
 const MILLION: i128 = 1_000_000;
-/// The most that a clock may be off: a twentieth. Real ones are below a ten-thousandth.
+/// Maximum drift: a twentieth. Real clocks are below a ten-thousandth.
 pub(crate) const PPM_MAX: i32 = 50_000;
 
-/// Monotonic, as the clocks that drivers use: it never goes back.
+/// Monotonic, like the clocks of drivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// The world's time at which the present rate began.
     since: Nanos,
-    /// What it showed then.
     showed: Nanos,
-    /// Millionths by which it is too fast.
     ppm: i32,
 }
 
@@ -28,7 +25,7 @@ impl Clock {
         self.showed + (i128::from(passed) * (MILLION + i128::from(self.ppm)) / MILLION) as Nanos
     }
 
-    /// The world's time at which it first shows `local`; a time that has passed is the present rate's beginning.
+    /// The world's time at which it first shows `local`; for a past time, the beginning of the current rate.
     #[must_use]
     pub fn world(&self, local: Nanos) -> Nanos {
         let ahead = local.saturating_sub(self.showed);
@@ -40,7 +37,7 @@ impl Clock {
         self.since.saturating_add(Nanos::try_from(ahead).unwrap_or(Nanos::MAX))
     }
 
-    /// At `world` it jumps ahead by `offset`, and from then on runs `ppm` millionths too fast (below 0: too slow).
+    /// At `world` it jumps ahead by `offset`, and then runs `ppm` parts per million too fast (below 0: too slow).
     pub(crate) fn drift(&mut self, world: Nanos, ppm: i32, offset: Nanos) {
         let showed = self.at(world) + offset;
         *self = Self { since: world, showed, ppm: ppm.clamp(-PPM_MAX, PPM_MAX) };

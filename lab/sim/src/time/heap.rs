@@ -1,10 +1,9 @@
-//! The queue of events: of all that is scheduled, the earliest comes out first; of those at one nanosecond, the one
-//! that was scheduled first.
+//! The event queue: earliest first, and in order of scheduling at equal times.
 
 use super::calendar::Calendar;
 use midflight_endpoint::Nanos;
 
-/// Events at their times. They are small and copied: what is large lies elsewhere.
+/// Events by time. They are small and copied; large data is stored elsewhere.
 #[derive(Clone, Debug)]
 pub struct Heap<E> {
     calendar: Calendar<E>,
@@ -35,25 +34,25 @@ impl<E: Copy> Heap<E> {
         self.calendar.pop().map(|(at, _, event)| (at, event))
     }
 
-    /// Takes the next event, if it is not later than `latest`.
+    /// Takes the next event if it is not later than `latest`.
     #[inline]
     pub fn pop_until(&mut self, latest: Nanos) -> Option<(Nanos, E)> {
         self.calendar.pop_until(latest).map(|(at, _, event)| (at, event))
     }
 
-    /// How many events are scheduled.
+    /// Number of scheduled events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.calendar.len()
     }
 
-    /// Whether nothing is scheduled.
+    /// Whether none is scheduled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calendar.is_empty()
     }
 
-    /// How many events were scheduled since the beginning.
+    /// Number of events ever scheduled.
     #[must_use]
     pub fn pushed(&self) -> u64 {
         self.order
@@ -79,7 +78,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted list, with times in one slot of the calendar, in sight, and beyond.
+        /// Against a sorted list, with times in the calendar's current slot, its other slots, and beyond.
         #[test]
         fn it_is_a_stable_queue(
             ops in prop::collection::vec((prop_oneof![0u64..50, 0u64..100_000, 0u64..1 << 40], any::<bool>()), 1..300)

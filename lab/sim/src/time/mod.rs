@@ -1,4 +1,4 @@
-//! Virtual time: the queue of events, and the clocks of nodes.
+//! Virtual time: the event queue and the clocks of nodes.
 
 mod calendar;
 mod clock;

@@ -1,4 +1,4 @@
-//! Actions that a caller schedules: faults of nodes and of the network, and their ends.
+//! Scheduled actions: faults of nodes and of the network, and their ends.
 
 use super::World;
 use super::core::Event;
@@ -13,13 +13,14 @@ use std::net::SocketAddr;
 /// A scheduled action.
 #[derive(Debug)]
 pub enum Action {
-    /// The process dies at once; datagrams on their way to it are lost, and of what its disk has not made safe a random part.
+    /// The process dies; datagrams in flight to it are lost, and so is a random part of what is not durable on its
+    /// disk.
     Crash(NodeId),
     /// A new process starts at the same address, without the old one's memory.
     Restart(NodeId),
     /// The process is paused: its datagrams wait in its receive buffer, its timers and tasks fire when it resumes.
     Pause(NodeId),
-    /// It resumes.
+    /// The process resumes.
     Resume(NodeId),
     /// Datagrams from one set of nodes do not reach another set.
     Partition {
@@ -27,7 +28,7 @@ pub enum Action {
         from: Vec<NodeId>,
         /// The receivers.
         to: Vec<NodeId>,
-        /// Whether datagrams in the other direction are lost too.
+        /// The other direction is lost too.
         both: bool,
     },
     /// All partitions end.
@@ -36,43 +37,43 @@ pub enum Action {
     Drift {
         /// The node.
         node: NodeId,
-        /// Millionths by which it is too fast (below 0: too slow), at most a twentieth.
+        /// Parts per million by which it is too fast (below 0: too slow), at most a twentieth.
         ppm: i32,
         /// How far it jumps ahead.
         offset: Nanos,
     },
-    /// A node gets another address, and loses the one that it had. A node that has the new address must be moved first.
+    /// A node gets another address instead of its old one. If another node has the new address, move that first.
     Move {
         /// The node.
         node: NodeId,
         /// The new address.
         to: SocketAddr,
     },
-    /// The path to and from a node carries only datagrams of up to this many bytes.
+    /// The path to and from a node carries only datagrams of up to `bytes`.
     DatagramMax {
         /// The node.
         node: NodeId,
-        /// Bytes of a datagram, without headers.
+        /// Maximum size of a datagram, without headers.
         bytes: usize,
     },
-    /// The faults of all datagrams change.
+    /// Changes the faults of all datagrams.
     Faults(Faults),
-    /// The faults of a node's host's link change, for both directions. They add to the faults of all datagrams.
+    /// Changes the faults of a host's link, for both directions. They add to the faults of all datagrams.
     Link {
-        /// The node. A node that is on no host has no link.
+        /// The node; must be on a host to have a link.
         node: NodeId,
-        /// The faults of datagrams on it.
+        /// The link's faults.
         faults: Faults,
     },
     /// All these nodes die at once.
     PowerCut(Vec<NodeId>),
-    /// A node's disk loses all files. A process that runs dies.
+    /// A node's disk loses all files. A running process dies.
     Wipe(NodeId),
-    /// A node's disk gets better or worse.
+    /// Changes the condition of a node's disk.
     Disk {
         /// The node.
         node: NodeId,
-        /// How its disk is from now on.
+        /// The new condition.
         condition: DiskCondition,
     },
     /// The user of a node sends it a request ([`crate::Actor::command`]).
@@ -138,7 +139,7 @@ impl World {
         }
     }
 
-    /// Datagrams on their way to it, or waiting, are lost.
+    /// Datagrams that are in flight to it or wait are lost.
     fn end(&mut self, id: NodeId) {
         self.actors[id.index()] = None;
         self.core.break_links_of(id);
@@ -164,7 +165,7 @@ impl World {
         self.turn(id, |actor, context| actor.start(context));
     }
 
-    /// Held events happen now, in their order.
+    /// Held events happen now, in order.
     fn resume(&mut self, id: NodeId) {
         self.core.happened(Happening::Resumed { node: id });
         for event in self.core.nodes[id.index()].held.take().unwrap_or_default() {
@@ -173,7 +174,7 @@ impl World {
         self.core.schedule_wake(id);
     }
 
-    /// A user's request waits, like all other events, while a process is paused.
+    /// While a process is paused, a user's request waits like all other events.
     fn command(&mut self, id: NodeId, command: Box<dyn Any>) {
         if self.core.nodes[id.index()].held.is_some() {
             let event = self.keep(Action::Command { node: id, command });

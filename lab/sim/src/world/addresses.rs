@@ -1,27 +1,24 @@
-//! Addresses of nodes. Each node has one of its own from the start; a node that moves has another one for a while, maybe that of
-//! another node.
+//! Addresses of nodes. Each node has its own from the start; a node that moves has another one for a while, perhaps
+//! another node's.
 
 use super::node::NodeId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The port of every node.
 const PORT: u16 = 7700;
-/// The first byte of every node's own address; the other three are its number.
+/// First byte of every home address; the other three are the node's number.
 const NETWORK: u8 = 10;
-/// The number of spare addresses of a node, in the networks above.
+/// Number of spare addresses of a node, in the networks above.
 const SPARE: u8 = 200;
 
 impl NodeId {
-    /// More nodes have no address.
     pub(super) const MOST: usize = 1 << 24;
 
-    /// Its own address.
     pub(crate) fn home(self) -> SocketAddr {
         self.in_network(NETWORK)
     }
 
-    /// A spare address that no other node has, by its number: 0 to 199, and again from 0 on.
+    /// A spare address of this node only, by its number modulo 200.
     pub(crate) fn spare(self, number: usize) -> SocketAddr {
         self.in_network(NETWORK + 1 + (number % usize::from(SPARE)) as u8)
     }
@@ -31,7 +28,6 @@ impl NodeId {
         SocketAddr::from(([network, a, b, c], PORT))
     }
 
-    /// The node that has this address as its own or as a spare one.
     pub(crate) fn owner(address: SocketAddr) -> Option<Self> {
         match (address.ip(), address.port()) {
             (IpAddr::V4(ip), PORT) => {
@@ -43,12 +39,11 @@ impl NodeId {
     }
 }
 
-/// Which node has which address. A node that is not listed has its own.
+/// Current addresses. A node that is not listed has its home address.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    /// Nodes that have moved.
     away: BTreeMap<NodeId, SocketAddr>,
-    /// Addresses that are in use by another node than their owner.
+    /// Addresses in use by another node than their owner.
     guests: BTreeMap<SocketAddr, NodeId>,
 }
 
@@ -65,7 +60,7 @@ impl Addresses {
         NodeId::owner(address).filter(|&owner| self.of(owner) == address)
     }
 
-    /// From now on a node has this address only. A node that had it before must be moved, too.
+    /// Gives a node this address only. A node that had it before must be moved, too.
     pub(super) fn move_to(&mut self, node: NodeId, address: SocketAddr) {
         self.guests.retain(|_, guest| *guest != node);
         if address == node.home() {

@@ -1,4 +1,4 @@
-//! The interface between an actor and the world during the actor's turn.
+//! An actor's interface to the world during its turn.
 
 use super::core::{Event, WorldState};
 use super::node::{NEVER, NodeId};
@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// The world, from the view of one of its actors.
+/// The world as one of its actors sees it.
 pub struct Context<'a> {
     pub(super) core: &'a mut WorldState,
     pub(super) node: NodeId,
@@ -23,25 +23,25 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 impl Context<'_> {
-    /// The time of the node's own clock: nanoseconds that never decrease.
+    /// Time of the node's own monotonic clock, in nanoseconds.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// The node whose turn it is.
+    /// The current node.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Its address.
+    /// The current node's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.core.addresses.of(self.node)
     }
 
-    /// The node at an address, if that is of this world.
+    /// The node at an address, if it is in this world.
     #[must_use]
     pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
         self.core.node_at(address)
@@ -57,12 +57,12 @@ impl Context<'_> {
         self.core.send(self.node, to, datagram);
     }
 
-    /// Sends a datagram now whose source is another node's address, as an attacker does who forges packets.
+    /// Sends a datagram now with another node's source address, as a forging attacker does.
     pub fn send_as(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.core.send(from, to, datagram);
     }
 
-    /// Forwards a datagram of another node with its source: a new datagram, which leaves from this node now.
+    /// Forwards another node's datagram with its source: a new datagram that leaves this node now.
     pub fn forward(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.core.send_for(self.node, from, to, datagram);
     }
@@ -73,7 +73,7 @@ impl Context<'_> {
         self.core.addresses.of(node)
     }
 
-    /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`. This replaces the earlier
+    /// Calls [`crate::Actor::wake`] with [`crate::Wake::Time`] when the node's clock shows `at`. Replaces the earlier
     /// request.
     pub fn wake_at(&mut self, at: Nanos) {
         self.core.nodes[self.node.index()].wanted = at.max(self.now);
@@ -85,8 +85,8 @@ impl Context<'_> {
         self.core.nodes[self.node.index()].wanted = NEVER;
     }
 
-    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock, at its present rate, unless the node dies
-    /// before.
+    /// Calls [`crate::Actor::wake`] with `token` after `delay` of the node's clock, at its current rate, unless the
+    /// node dies first.
     pub fn after(&mut self, delay: Nanos, token: u64) {
         let node = &self.core.nodes[self.node.index()];
         let at = node.clock.world(self.now.saturating_add(delay));
@@ -105,13 +105,13 @@ impl Context<'_> {
         self.core.observer.is_some()
     }
 
-    /// Hands a batch over to the node's disk. [`crate::Actor::persisted`] is called when it is safe.
+    /// Gives a batch to the node's disk, which calls [`crate::Actor::persisted`] when it is durable.
     pub fn persist(&mut self, batch: Persist) {
         self.core.persist(self.node, batch);
     }
 
-    /// The same as [`Context::drive`] for an endpoint with a disk and links: writes its batches, makes the links that it wants, and
-    /// sends its messages as far as there is room.
+    /// [`Context::drive`] for an endpoint with a disk and links: also writes its batches, makes the links that it
+    /// wants, and sends its messages as far as there is room.
     pub fn drive_replica<E: Durable + Linked>(&mut self, endpoint: &mut E) {
         let peers: Vec<_> =
             endpoint.peers().into_iter().filter_map(|(peer, at)| Some((peer, self.node_at(at)?))).collect();
@@ -132,7 +132,7 @@ impl Context<'_> {
         self.drive(endpoint);
     }
 
-    /// The last part of a driver's turn: sends all datagrams of the endpoint, and asks to be woken at the endpoint's time-out.
+    /// The end of a driver's turn: sends the endpoint's datagrams, and requests a wake-up at its time-out.
     pub fn drive<E: Endpoint>(&mut self, endpoint: &mut E) {
         let mut buffer = std::mem::take(&mut self.core.buffer);
         while let Some(to) = endpoint.poll_transmit(self.now, &mut buffer) {

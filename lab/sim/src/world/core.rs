@@ -9,32 +9,27 @@ use crate::{Action, Happening, Observer, Sink};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
-/// An event in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// A datagram has arrived at a switch.
     Hop { packet: PacketId, switch: u32 },
-    /// The switch passes it on.
     Pass { packet: PacketId, switch: u32 },
     /// A datagram has passed its host's stack.
     Arrive(PacketId),
-    /// Its node has finished its decision about it.
+    /// Its node has decided about it.
     Decided { packet: PacketId, life: u32 },
-    /// A node may have to be woken.
+    /// A node may need a wake-up.
     Wake(NodeId),
-    /// The wake-up that it requested by `Context::after`.
+    /// A wake-up requested with `Context::after`.
     Token { node: NodeId, life: u32, token: u64 },
-    /// A node's disk has made safe what it was writing.
+    /// A node's disk has completed its write.
     Synced { node: NodeId, life: u32 },
-    /// The node hears that this batch is safe.
+    /// The node learns that this batch is durable.
     Persisted { node: NodeId, life: u32, batch: u64 },
-    /// Something happens at an end of a link, by its number.
+    /// An event at an end of a link, by its number.
     Link(u32),
-    /// An action, by its number.
     Act(u32),
 }
 
-/// The next step of a datagram at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtSwitch {
     /// It is addressed to a program there.
@@ -58,7 +53,6 @@ pub(super) struct WorldState {
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) observer: Option<Box<dyn Observer>>,
     pub(super) trace: u64,
-    /// The buffer in which a datagram is written.
     pub(super) buffer: Vec<u8>,
 }
 
@@ -80,12 +74,11 @@ impl WorldState {
         }
     }
 
-    /// A node sends a datagram of its own.
     pub(super) fn send(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.send_for(from, from, to, datagram);
     }
 
-    /// A datagram with the source of `from` leaves the node `here`.
+    /// Sends a datagram from the node `here` with the source of `from`.
     pub(super) fn send_for(&mut self, here: NodeId, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.network.counters.sent += 1;
         let Some(to) = self.node_at(to) else {
@@ -108,7 +101,7 @@ impl WorldState {
         if copies[0].is_none()
             && let Some(fabric) = &mut self.network.fabric
         {
-            fabric.leave(self.now, place, target, datagram.len(), (from, to)); // what is lost was sent
+            fabric.leave(self.now, place, target, datagram.len(), (from, to)); // a lost datagram was sent, too
         }
         for extra in copies.into_iter().flatten() {
             let packet = self.packets.add(from, source, to, extra, datagram);
@@ -135,7 +128,6 @@ impl WorldState {
         }
     }
 
-    /// A datagram has arrived at a switch.
     pub(super) fn hop(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
         match fabric.admit(self.now, switch) {
@@ -146,7 +138,6 @@ impl WorldState {
         AtSwitch::IsGone
     }
 
-    /// A switch passes a datagram.
     #[inline]
     pub(super) fn pass(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &self.network.fabric else { return AtSwitch::IsGone };
@@ -159,7 +150,6 @@ impl WorldState {
         self.leave_switch(packet, switch)
     }
 
-    /// It has passed the switch's program, if there is one.
     #[inline]
     pub(super) fn leave_switch(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
@@ -173,7 +163,8 @@ impl WorldState {
         AtSwitch::IsGone
     }
 
-    /// A program on the path has changed a datagram's target or bytes. Returns whether the datagram can still reach its target.
+    /// Handles a change of a datagram's target or bytes by a program on the path. Returns whether it can still reach
+    /// its target.
     pub(super) fn redirect(&mut self, packet: PacketId, program: NodeId, to: SocketAddr, bytes: usize) -> bool {
         let Some(to) = self.node_at(to) else {
             self.network.counters.unreachable += 1;
@@ -191,12 +182,11 @@ impl WorldState {
         true
     }
 
-    /// A node's clock.
     pub(super) fn local(&self, node: NodeId) -> Nanos {
         self.nodes[node.index()].clock.at(self.now)
     }
 
-    /// Ensures that an event checks a node no later than when it wants to be woken.
+    /// Schedules a check of a node no later than its requested wake-up.
     pub(super) fn schedule_wake(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.index()];
         if node.wanted == super::node::NEVER {
@@ -209,7 +199,7 @@ impl WorldState {
         }
     }
 
-    /// The multiplication of FNV-1a, over words of eight bytes, as every datagram passes here.
+    /// FNV-1a with words of eight bytes, for speed: it runs for every datagram.
     pub(super) fn note_in_trace(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) {
         let mut trace = self.trace;
         let mut note = |word: u64| trace = (trace ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);

@@ -1,4 +1,4 @@
-//! A node's disk: what is safe on it, what is being written, and what a crash leaves of that.
+//! A node's disk: what is durable, what is being written, and what a crash leaves of that.
 
 use super::World;
 use super::core::{Event, WorldState};
@@ -9,39 +9,38 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a disk takes. Both are drawn evenly.
+/// Disk latencies, drawn uniformly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskTimes {
-    /// The shortest and the longest time to write a batch.
+    /// Shortest and longest time to write a batch.
     pub write: (Nanos, Nanos),
-    /// The same to make safe all that was written.
+    /// Shortest and longest time of a sync.
     pub sync: (Nanos, Nanos),
 }
 
 impl Default for DiskTimes {
-    /// About those of a disk without moving parts.
+    /// Roughly those of an SSD.
     fn default() -> Self {
         Self { write: (5_000, 30_000), sync: (100_000, 2 * MS) }
     }
 }
 
-/// How a disk is.
+/// Condition of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskCondition {
-    /// It takes its times.
+    /// Normal latencies.
     Healthy,
-    /// It takes this many times as long.
+    /// Factor on all latencies.
     Slow(u32),
-    /// It is full or broken: the next batches fail, and the process that wrote them ends.
+    /// Full or broken: the next batches fail, and the process that wrote them ends.
     Failing,
 }
 
 #[derive(Debug)]
 pub(super) struct Disk {
     safe: BTreeMap<File, Vec<u8>>,
-    /// Handed over, in order. The first ones are being written.
+    /// In order; the first `writing` ones are being written.
     batches: Vec<Persist>,
-    /// How many are being written.
     writing: usize,
     times: DiskTimes,
     condition: DiskCondition,
@@ -60,12 +59,11 @@ impl Disk {
         }
     }
 
-    /// What a new process finds.
     pub(super) fn files(&self) -> Vec<(File, Vec<u8>)> {
         self.safe.iter().map(|(file, bytes)| (*file, bytes.clone())).collect()
     }
 
-    /// Begins to write all that waits, unless it is writing. Returns how long it takes.
+    /// Begins to write all waiting batches, unless it is writing. Returns the duration.
     fn begin(&mut self) -> Option<Nanos> {
         if self.writing > 0 || self.batches.is_empty() {
             return None;
@@ -77,14 +75,14 @@ impl Disk {
         Some((writes + draw(self.times.sync)) * factor)
     }
 
-    /// What is being written is safe. Returns the last batch of it.
     fn end(&mut self) -> Option<u64> {
         let written: Vec<_> = self.batches.drain(..std::mem::take(&mut self.writing)).collect();
         written.iter().flat_map(|batch| &batch.changes).for_each(|change| apply(&mut self.safe, change));
         written.last().map(|batch| batch.id)
     }
 
-    /// What is not safe survives in part: up to some point, or, as between files nothing keeps the order of writes, anywhere.
+    /// What is not durable survives in part: up to some point, or anywhere, as the order of writes to different files
+    /// is not kept.
     pub(super) fn crash(&mut self) {
         self.writing = 0;
         let changes: Vec<_> = self.batches.drain(..).flat_map(|batch| batch.changes).collect();
@@ -112,7 +110,7 @@ impl Disk {
         }
     }
 
-    /// A part of an append survives: some of its first bytes, and maybe room for more that was never written.
+    /// Part of an append survives: some of its first bytes, and perhaps allocated space that was never written.
     fn tear(&mut self, file: File, bytes: &[u8]) {
         let kept = self.random.random_range(0..=bytes.len());
         let empty = if self.random.random_bool(0.3) { self.random.random_range(0..=bytes.len() - kept) } else { 0 };
@@ -137,7 +135,6 @@ fn apply(files: &mut BTreeMap<File, Vec<u8>>, change: &Change) {
 }
 
 impl WorldState {
-    /// A node hands a batch over to its disk.
     pub(super) fn persist(&mut self, node: NodeId, batch: Persist) {
         self.nodes[node.index()].disk.batches.push(batch);
         self.write_to_disk(node);
@@ -153,12 +150,12 @@ impl WorldState {
 }
 
 impl World {
-    /// How long a node's disk takes from now on.
+    /// Sets a node's disk latencies.
     pub fn set_disk(&mut self, node: NodeId, times: DiskTimes) {
         self.core.nodes[node.index()].disk.times = times;
     }
 
-    /// The files of a node, as far as they are safe.
+    /// The durable files of a node.
     #[must_use]
     pub fn files(&self, node: NodeId) -> Vec<(File, Vec<u8>)> {
         self.core.nodes[node.index()].disk.files()
@@ -168,7 +165,7 @@ impl World {
         self.core.nodes[node.index()].disk.condition = condition;
     }
 
-    /// A process whose files are gone cannot go on.
+    /// A process whose files are gone dies.
     pub(super) fn wipe(&mut self, node: NodeId) {
         if self.actors[node.index()].is_some() {
             self.act(Action::Crash(node));
@@ -176,7 +173,7 @@ impl World {
         self.core.nodes[node.index()].disk.safe.clear();
     }
 
-    /// The disk has made safe what it was writing, or has failed. A disk goes on while its process is paused.
+    /// The disk has completed its write, or has failed. It continues while its process is paused.
     pub(super) fn synced(&mut self, id: NodeId, life: u32) {
         let node = &mut self.core.nodes[id.index()];
         if node.life != life {
@@ -192,7 +189,6 @@ impl World {
         self.core.write_to_disk(id);
     }
 
-    /// The process hears of it.
     pub(super) fn persisted(&mut self, id: NodeId, life: u32, batch: u64) {
         let node = &mut self.core.nodes[id.index()];
         if node.life != life {

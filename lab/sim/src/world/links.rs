@@ -1,4 +1,4 @@
-//! Links between nodes: ordered messages from one end to the other, until the link breaks.
+//! Links between nodes: ordered messages in both directions until the link breaks.
 
 use super::World;
 use super::core::{Event, WorldState};
@@ -9,27 +9,25 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::BTreeMap;
 
-/// What a link takes before its other end has it: a sender waits for room beyond.
+/// Bytes that a link accepts before its other end has them; then a sender waits.
 const ROOM: usize = 1 << 20;
-/// A stream's latency beside the delay of the network's datagrams: two stacks and a wake-up.
+/// Latency of a stream on top of a datagram's delay: two stacks and a wake-up.
 const LATENCY: Nanos = 30_000;
-/// How long a stream waits before it sends a lost segment again, at most.
+/// Longest retransmission time-out of a stream.
 const RETRANSMISSION: Nanos = 20 * MS;
-/// How long an end may believe in a broken link.
+/// Longest time until an end notices a broken link.
 const UNNOTICED: Nanos = 400 * MS;
-/// How long a driver waits before it makes a link, at most.
+/// Longest delay before a driver makes a link.
 const CONNECT: Nanos = 30 * MS;
-/// Bytes of long messages that a link carries in a microsecond: ten gigabits a second.
+/// Throughput of long messages in bytes per microsecond: 10 Gbit/s.
 const BYTES_PER_US: u64 = 1_250;
 
 /// Two nodes and a lane; the node with the lower number first.
 type Ends = (NodeId, NodeId, Lane);
 
-/// The links of a world, by their ends. At most one exists at a time.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pairs: BTreeMap<Ends, Pair>,
-    /// What travels, by its number.
     events: Vec<Option<Travelling>>,
     free: Vec<u32>,
 }
@@ -38,9 +36,7 @@ pub(super) struct Links {
 struct Pair {
     generation: u64,
     is_whole: bool,
-    /// An attempt to make it is scheduled.
     is_attempted: bool,
-    /// At the lower node and at the other.
     ends: [End; 2],
     random: Pcg64,
 }
@@ -48,24 +44,21 @@ struct Pair {
 /// One end, and what travels towards it.
 #[derive(Debug, Default)]
 struct End {
-    /// This node wants a link.
     is_wanted: bool,
-    /// The name of the other end, which it told when the link was made.
+    /// Name of the other end, told when the link was made.
     peer: Option<u64>,
     /// The link is up, as far as this end knows.
     is_open: bool,
     /// This end knows that the link has broken: if it was not up yet, it will not be.
     is_broken: bool,
     sent: u64,
-    /// Messages beyond are lost.
+    /// Messages after these are lost.
     arriving: u64,
     bytes: usize,
     last: Nanos,
-    /// The sender waits for room.
     is_awaited: bool,
 }
 
-/// Something that will happen at one end of a link.
 #[derive(Debug)]
 struct Travelling {
     ends: Ends,
@@ -110,7 +103,7 @@ fn ends_of(a: NodeId, b: NodeId, lane: Lane) -> (Ends, usize) {
 }
 
 impl WorldState {
-    /// The peers that a node wants links to: it drops those that it wants no more, and makes what is missing.
+    /// Sets the peers that a node wants links to: drops other links, and makes missing ones.
     pub(super) fn want_links(&mut self, node: NodeId, name: u64, peers: &[(u64, NodeId)]) {
         let is_new = self.nodes[node.index()].name.replace(name).is_none();
         if is_new {
@@ -158,7 +151,6 @@ impl WorldState {
         })
     }
 
-    /// Schedules an attempt to make a link, if there is none.
     fn attempt(&mut self, ends: Ends) {
         let now = self.now;
         let pair = self.pair(ends);
@@ -169,7 +161,6 @@ impl WorldState {
         self.travel(at, ends, 0, What::Attempt);
     }
 
-    /// Schedules attempts for all links that are missing.
     pub(super) fn attempt_links(&mut self) {
         let all: Vec<_> = self.links.pairs.keys().copied().collect();
         all.into_iter().for_each(|ends| self.attempt(ends));
@@ -182,7 +173,6 @@ impl WorldState {
         self.schedule(at, event);
     }
 
-    /// The delay of a stream's next bytes. What a datagram loses, a stream sends again.
     fn link_delay(&mut self, ends: Ends) -> Nanos {
         let faults = self.network.faults;
         let random = &mut self.pair(ends).random;
@@ -217,7 +207,7 @@ impl WorldState {
         }
     }
 
-    /// A link breaks: each end notices it sooner or later, and a part of what travels is lost.
+    /// Breaks a link: each end notices it after some time, and part of what is in flight is lost.
     pub(super) fn break_link(&mut self, ends: Ends) {
         let now = self.now;
         let pair = self.pair(ends);
@@ -233,7 +223,6 @@ impl WorldState {
         }
     }
 
-    /// A node's process has ended.
     pub(super) fn break_links_of(&mut self, node: NodeId) {
         self.nodes[node.index()].peers.clear();
         self.nodes[node.index()].name = None;
@@ -247,7 +236,6 @@ impl WorldState {
         }
     }
 
-    /// A partition has begun.
     pub(super) fn break_separated(&mut self) {
         let partitions = &self.network.partitions;
         let is_separate = |(a, b, _): &&Ends| partitions.separate(*a, *b) || partitions.separate(*b, *a);
@@ -255,7 +243,6 @@ impl WorldState {
         broken.into_iter().for_each(|ends| self.break_link(ends));
     }
 
-    /// The links that a node has, as far as it knows.
     pub(super) fn links_of(&self, node: NodeId) -> Vec<Link> {
         let of_node = self.links.pairs.iter().filter(|((a, b, _), _)| *a == node || *b == node);
         of_node.filter_map(|(&ends, pair)| pair.link(ends, usize::from(ends.1 == node))).collect()
@@ -277,7 +264,7 @@ impl WorldState {
             .find_map(|(ends, end, pair)| (pair.link(ends, end) == Some(link)).then_some((ends, end)))
     }
 
-    /// A node sends a message. On a link that is broken it is lost.
+    /// Sends a message. A broken link loses it.
     ///
     /// # Panics
     /// If it is longer than any link carries.
@@ -289,7 +276,7 @@ impl WorldState {
         let towards = &mut pair.ends[1 - end];
         towards.sent += 1;
         towards.bytes += message.len();
-        // One after the other, each for as long as its bytes take.
+        // Messages are serialised at the link's throughput.
         towards.last = towards.last.max(at) + message.len() as Nanos * 1_000 / BYTES_PER_US;
         let (at, number) = (towards.last, towards.sent);
         if pair.is_whole {
@@ -299,7 +286,6 @@ impl WorldState {
 }
 
 impl Pair {
-    /// The link as one end knows it.
     fn link(&self, ends: Ends, end: usize) -> Option<Link> {
         let peer = self.ends[end].peer.filter(|_| self.ends[end].is_open)?;
         Some(Link { peer, lane: ends.2, generation: self.generation })
@@ -307,7 +293,6 @@ impl Pair {
 }
 
 impl World {
-    /// Something happens at an end of a link.
     pub(super) fn link_event(&mut self, number: u32) {
         let Some(travelling) = &self.core.links.events[number as usize] else { return };
         let (ends, end, generation, life) = (travelling.ends, travelling.end, travelling.generation, travelling.life);

@@ -1,5 +1,5 @@
-//! The simulated world: nodes with actors on them, a network between them, and time. Everything that happens follows
-//! from the seed; [`World::trace_hash`] says whether two runs were the same.
+//! The simulated world: nodes with actors, a network, and time. All events follow from the seed; [`World::trace_hash`]
+//! tells whether two runs were equal.
 
 mod action;
 mod addresses;
@@ -27,7 +27,7 @@ use node::{NEVER, Node};
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// Datagrams that wait at a node that is paused or busy, at most; further ones are dropped.
+/// Maximum datagrams that wait at a paused or busy node; further ones are dropped.
 const RECEIVE_BUFFER: u32 = 4096;
 
 /// Nodes, a network between them, and time.
@@ -67,7 +67,8 @@ impl World {
         Self { core, actors: Vec::new(), factories: Vec::new() }
     }
 
-    /// An empty world whose hosts, links and switches take time, besides the delays in `faults` ([`Faults::INSTANT`] has none).
+    /// An empty world whose hosts, links and switches take time, in addition to `faults` ([`Faults::INSTANT`] has no
+    /// delay).
     #[must_use]
     pub fn with_hardware(seed: u64, faults: Faults, hardware: &Hardware) -> Self {
         let mut world = Self::new(seed, faults);
@@ -84,7 +85,7 @@ impl World {
         fabric.add_host(config).expect("the host's rack is one of the hardware's")
     }
 
-    /// Shows all events to `observer`, which replaces the one before.
+    /// Shows all events to `observer`, which replaces the last one.
     pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.core.observer = Some(observer);
     }
@@ -95,7 +96,7 @@ impl World {
         self.core.observer.as_deref().and_then(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Records events from now on in `sink`, which replaces the one before.
+    /// Records events in `sink`, which replaces the last one.
     pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.core.sink = Some(sink);
     }
@@ -106,7 +107,7 @@ impl World {
         self.core.sink.as_deref().and_then(|sink| (sink as &dyn Any).downcast_ref())
     }
 
-    /// Adds a node whose processes are made by `factory`. The first starts now.
+    /// Adds a node whose processes `factory` creates. The first starts now.
     ///
     /// # Panics
     /// If the world has 2^24 nodes, or no such place.
@@ -138,17 +139,17 @@ impl World {
         id
     }
 
-    /// Datagrams that pass the switch which this node is in are shown to it from now on ([`Actor::passing`]).
+    /// Shows the datagrams that pass this node's switch to the node ([`Actor::passing`]).
     ///
     /// # Panics
-    /// If the node is in no switch, or another node sees the datagrams that pass there.
+    /// If the node is in no switch, or another node sees that switch's datagrams.
     pub fn attach(&mut self, node: NodeId) {
         let (place, fabric) = (self.core.nodes[node.index()].place, self.core.network.fabric.as_mut());
         let (Place::Switch(switch), Some(fabric)) = (place, fabric) else { panic!("{place:?} is no switch") };
         assert!(fabric.attach(switch, node), "switch {switch} has a program on the way");
     }
 
-    /// The switches that a datagram between two nodes passes, unless a program changes its target.
+    /// The switches between two nodes, unless a program changes a datagram's target.
     #[must_use]
     pub fn route(&self, from: NodeId, to: NodeId) -> Vec<u32> {
         let place = |node: NodeId| self.core.nodes[node.index()].place;
@@ -216,7 +217,8 @@ impl World {
         }
     }
 
-    /// A program on the path sees a datagram. A program that is down touches nothing; for a paused one the datagram waits.
+    /// Shows a datagram to a program on the path. A program that is down changes nothing; for a paused one the datagram
+    /// waits.
     fn pass_program(&mut self, packet: PacketId, switch: u32, program: NodeId) {
         if let Some(held) = &mut self.core.nodes[program.index()].held {
             if held.len() < RECEIVE_BUFFER as usize {
@@ -232,7 +234,6 @@ impl World {
         self.at_switch(packet, switch, becomes);
     }
 
-    /// Whether the datagram passes on.
     fn show_passing(&mut self, id: PacketId, program: NodeId) -> bool {
         let packet = self.core.packets.get(id);
         let (from, source, target) = (packet.from, packet.source, packet.to);
@@ -309,7 +310,7 @@ impl World {
     fn wake(&mut self, id: NodeId) {
         let node = &mut self.core.nodes[id.index()];
         if node.scheduled != self.core.now {
-            return; // an earlier one took its place, or it began anew
+            return; // superseded by an earlier one, or void after a restart
         }
         node.scheduled = NEVER;
         if node.wanted == NEVER || node.held.is_some() {
@@ -335,7 +336,6 @@ impl World {
         self.show_to_observer(id, None);
     }
 
-    /// Gives a node its turn, if it is up.
     fn turn(&mut self, id: NodeId, turn: impl FnOnce(&mut dyn Actor, &mut Context<'_>)) {
         if let Some(actor) = &mut self.actors[id.index()] {
             let now = self.core.local(id);
@@ -343,7 +343,6 @@ impl World {
         }
     }
 
-    /// Called after a node has handled a datagram, or was woken.
     fn show_to_observer(&mut self, node: NodeId, datagram: Option<&[u8]>) {
         if let (Some(observer), Some(actor)) = (&mut self.core.observer, &self.actors[node.index()]) {
             observer.handled(self.core.now, node, &**actor, datagram);
@@ -375,7 +374,7 @@ impl World {
         (actor as &dyn Any).downcast_ref()
     }
 
-    /// The counts of datagrams by what happened to them.
+    /// Counts of datagrams by outcome.
     #[must_use]
     pub fn network(&self) -> &NetworkCounters {
         &self.core.network.counters
@@ -387,7 +386,7 @@ impl World {
         self.core.heap.pushed()
     }
 
-    /// A hash of every datagram that was handled, with its time, source and target.
+    /// Hash of every handled datagram with its time, source and target.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.core.trace

@@ -1,4 +1,4 @@
-//! Nodes: where a process is, whether it runs, and when it wants to be woken.
+//! Nodes: where a process is, whether it runs, and when to wake it.
 
 use super::core::Event;
 use super::disk::Disk;
@@ -7,10 +7,9 @@ use crate::time::Clock;
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
-/// No wake-up is requested, or scheduled.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
-/// Names a node of a [`crate::World`].
+/// A node of a [`crate::World`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -28,31 +27,28 @@ pub(super) struct Node {
     pub(super) disk: Disk,
     /// Its name for its peers, while a process with links runs.
     pub(super) name: Option<u64>,
-    /// The peers that it wants links to, each with its own name for them.
+    /// The peers that it wants links to, with its own names for them.
     pub(super) peers: Vec<(u64, NodeId)>,
-    /// Counts its lives: events that were scheduled for an earlier one are void.
+    /// Counts its lives: an earlier life's events are void.
     pub(super) life: u32,
     pub(super) clock: Clock,
-    /// The wake-up that it requested, by its own clock.
+    /// Its requested wake-up, by its own clock.
     pub(super) wanted: Nanos,
-    /// When an event next checks whether it must be woken, by the world's clock.
+    /// The next check for a wake-up, by the world's clock.
     pub(super) scheduled: Nanos,
-    /// The events held for it while it is paused, in order.
+    /// Events held while it is paused, in order.
     pub(super) held: Option<Vec<Event>>,
     /// When its lane will have handled all datagrams that have arrived.
     pub(super) decided: Nanos,
-    /// Datagrams that its lane has not handled yet.
     pub(super) undecided: u32,
     /// Larger datagrams are lost on the path to it and from it.
     pub(super) datagram_max: usize,
     /// Draws the faults of the datagrams that it sends.
     pub(super) network: Pcg64,
-    /// Its own random numbers.
     pub(super) random: Pcg64,
 }
 
 impl Node {
-    /// Starts its next life, or ends the present one.
     pub(super) fn next_life(&mut self) -> Vec<Event> {
         self.life += 1;
         (self.wanted, self.scheduled, self.decided, self.undecided) = (NEVER, NEVER, 0, 0);

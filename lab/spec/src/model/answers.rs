@@ -1,5 +1,5 @@
-//! The datagrams that one call must send, in order: first the answer itself; then one ASSIGN per executor address, in the
-//! order in which the addresses were first used; then what must follow the ASSIGNs.
+//! The datagrams that one call must send, in order: the answer, one ASSIGN per executor address (in order of first
+//! use), then what follows the ASSIGNs.
 
 use midflight_dataplane::Datagram;
 use midflight_wire::{Assign, Assignment, SLOTS_MAX, packet};
@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Answers {
     epoch: u32,
-    /// What the ASSIGNs repeat.
     number: u32,
     first: Vec<Datagram>,
     assigns: Vec<(SocketAddr, Vec<Assignment>)>,
@@ -20,22 +19,19 @@ impl Answers {
         Self { epoch, number: 0, first: Vec::new(), assigns: Vec::new(), last: Vec::new() }
     }
 
-    /// The ASSIGNs answer waits ahead, whose RETRIEVE has this number.
+    /// The ASSIGNs answer prefetch waits, whose RETRIEVE has this number.
     pub(super) fn number_assigns(&mut self, number: u32) {
         self.number = number;
     }
 
-    /// Adds an answer that goes before the ASSIGNs.
     pub(super) fn answer(&mut self, to: SocketAddr, packet: Vec<u8>) {
         self.first.push((to, packet));
     }
 
-    /// Adds an answer that goes after the ASSIGNs.
     pub(super) fn answer_last(&mut self, to: SocketAddr, packet: Vec<u8>) {
         self.last.push((to, packet));
     }
 
-    /// Adds an assignment: to the last ASSIGN for this address, or to a new one if that is full.
     pub(super) fn assign(&mut self, to: SocketAddr, assignment: Assignment) {
         let open = self.assigns.iter_mut().rev().find(|(address, _)| *address == to);
         match open {
@@ -44,7 +40,6 @@ impl Answers {
         }
     }
 
-    /// ASSIGN packets so far.
     pub(super) fn assigns(&self) -> usize {
         self.assigns.len()
     }

@@ -1,6 +1,6 @@
 //! Draws choices from fuzzing input.
 
-/// The input that is left. When it runs out, each further byte is 0.
+/// The remaining input. After its end, each byte reads as 0.
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
@@ -26,7 +26,7 @@ impl Bytes<'_> {
         u32::from_be_bytes([self.next(), self.next(), self.next(), self.next()])
     }
 
-    /// Mostly the next sequence after `last`; else the same, an older one, one ahead, or anything.
+    /// Mostly the next sequence after `last`; sometimes the same, an older one, a gap, or any.
     pub(super) fn sequence(&mut self, last: u32) -> u32 {
         match self.next() {
             0..=191 => last.wrapping_add(1),
@@ -38,7 +38,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Mostly the next counter after `last`; else the same, an older one, or one ahead.
+    /// Mostly the next counter after `last`; sometimes the same, an older one, or a gap.
     pub(super) fn counter(&mut self, last: u64) -> u64 {
         match self.next() {
             0..=223 => last.saturating_add(1),
@@ -49,7 +49,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Mostly few records, sometimes as many as fit, seldom more.
+    /// Mostly few records, sometimes as many as fit, rarely more.
     pub(super) fn count(&mut self, most: u32) -> u32 {
         match self.next() {
             0..=127 => 1,

@@ -1,4 +1,4 @@
-//! How the interpreter checks an engine: against the model, or, if that does not fit, by invariants.
+//! How the interpreter checks an engine: against the model, or by invariants where the engine may differ.
 
 use crate::transcript::{EngineExt, PollingAsic};
 use midflight_dataplane::program::Engine;
@@ -6,7 +6,7 @@ use midflight_dataplane::{Datagram, Stats, TaskTotals, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
-/// An engine that is checked after each call: against the model, or by invariants.
+/// An engine that is checked after each call.
 pub trait Checker {
     /// Whether the engine supports IPv6.
     const IPV6: bool;
@@ -14,7 +14,7 @@ pub trait Checker {
     /// Gives it a datagram.
     ///
     /// # Errors
-    /// If the engine does not do what it should, or a rule is broken afterwards.
+    /// If the engine misbehaves, or a rule is broken afterwards.
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
 
     /// Ticks it.
@@ -33,8 +33,7 @@ pub trait Checker {
     fn stats(&self) -> Stats;
 }
 
-/// T1 and T2 for the asic engine: between two packets, when nothing recirculates, each task that was accepted is queued or
-/// was assigned.
+/// The asic engine, checked for T1 and T2: when nothing recirculates, each accepted task is queued or was assigned.
 pub(super) struct AsicChecker(pub(super) PollingAsic);
 
 impl AsicChecker {
@@ -52,7 +51,6 @@ impl AsicChecker {
 }
 
 impl Checker for AsicChecker {
-    /// The asic engine supports IPv4 only.
     const IPV6: bool = false;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {

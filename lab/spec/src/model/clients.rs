@@ -13,25 +13,22 @@ use midflight_wire::{
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A client process that the switch remembers.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) identity: u64,
     pub(super) address: SocketAddr,
-    /// The user that runs the process, according to its last new SUBMIT.
+    /// From its last new SUBMIT.
     pub(super) uid: u32,
     pub(super) heard_ns: u64,
-    /// Its tasks that were acknowledged up to this time are no longer wanted.
+    /// Tasks acknowledged up to this time are no longer wanted.
     pub(super) unwanted_ns: Option<u64>,
-    /// The highest sequence seen.
     highest: u32,
-    /// For each sequence seen within the window, the bitmap of the answer to it.
+    /// For each sequence in the window, the bitmap that answered it.
     answered: BTreeMap<u32, u32>,
-    /// The sequence of its last PROBE.
     probed: u32,
 }
 
-/// Whether a sequence was seen before, according to the client's window (T8).
+/// Whether the client's window has a sequence (T8).
 enum Seen {
     New,
     Before(u32),
@@ -56,8 +53,7 @@ impl Client {
         self.answered.retain(|&other, _| highest.wrapping_sub(other) < WINDOW);
     }
 
-    /// Whether the sequence is more than a window ahead: only a client that talked to another switch for a while gets
-    /// there.
+    /// Whether the sequence is more than a window ahead: the client has used another switch for a while.
     fn is_far_ahead(&self, sequence: u32) -> bool {
         sequence.wrapping_sub(self.highest).cast_signed() > WINDOW.cast_signed()
     }
@@ -109,22 +105,20 @@ impl Model {
         self.clients.position(|known| known.identity == client)
     }
 
-    /// Whether a known client needs no cookie (T13): its address is the same as before, and its `sequence`, if given, is
-    /// not far ahead.
+    /// Whether a known client needs no cookie (T13): its address has not changed, and `sequence` is not far ahead.
     fn is_trusted(&self, place: usize, from: SocketAddr, sequence: Option<u32>) -> bool {
         let client = &self.clients[place];
         client.address == from && !sequence.is_some_and(|sequence| client.is_far_ahead(sequence))
     }
 
-    /// Called for a packet that is no repeat: the client lives, at this address.
     fn hear_client(&mut self, place: usize, from: SocketAddr) {
         let client = &mut self.clients[place];
         client.heard_ns = self.now;
         client.address = from;
     }
 
-    /// Accepts tasks in their order until no record is free. Returns the bitmap of accepted tasks, and why the others were
-    /// not.
+    /// Accepts tasks in order until no record is free. Returns the bitmap of accepted tasks, and why the rest was
+    /// refused.
     fn accept_all(
         &mut self,
         from: SocketAddr,
@@ -175,7 +169,7 @@ impl Model {
         }
     }
 
-    /// `why`: the reason, if not all tasks were taken.
+    /// `why`: the reason if not all tasks were accepted.
     fn say_submit_ack(&self, to: SocketAddr, submit: &Submit, taken: u32, why: Reason, answers: &mut Answers) {
         let asked = all(submit.header.count);
         let not_taken = asked & !taken;
@@ -190,7 +184,6 @@ impl Model {
         answers.answer(to, counting(&ack, submit.header.count));
     }
 
-    /// Adds a new client and returns its index.
     fn remember_client(&mut self, from: SocketAddr, identity: u64, sequence: u32) -> Result<usize, Refusal> {
         self.client_room(from)?;
         Ok(self.clients.insert(Client {
@@ -251,13 +244,13 @@ impl Model {
         verdict
     }
 
-    /// When the task that a name means was acknowledged: the youngest one that has it. There are several if a client's
-    /// 32-bit sequence wrapped around while older tasks were open.
+    /// The acknowledgement time of the youngest task with this name. Names repeat if a client's 32-bit sequence wraps
+    /// around while older tasks are open.
     fn named(&self, client: u64, name: &TaskName) -> Option<u64> {
         self.open_tasks().filter(|task| is_named(task, client, name)).map(|task| task.accepted_ns).max()
     }
 
-    /// Takes out the queued tasks, and returns their bitmap. Those that slots have are not assigned again.
+    /// Removes queued tasks, and keeps assigned ones from being assigned again. Returns the bitmap of removed tasks.
     fn take_out(&mut self, client: u64, names: &[TaskName]) -> u32 {
         let mut taken_out = 0;
         for (bit, name) in names.iter().enumerate() {
@@ -276,7 +269,6 @@ impl Model {
         taken_out
     }
 
-    /// Which executors have the cancelled ones of these tasks.
     fn holders(&self, client: u64, names: &[TaskName]) -> Vec<Holder> {
         let mut holders = Vec::new();
         for (index, name) in (0..).zip(names) {
@@ -332,7 +324,6 @@ fn is_named(task: &Task, client: u64, name: &TaskName) -> bool {
     task.client == client && task.submission == name.submission.get() && task.index == name.index
 }
 
-/// The bits of `count` records.
 fn all(count: u8) -> u32 {
     (0..u32::from(count)).fold(0, |bits, bit| bits | 1 << bit)
 }

@@ -1,4 +1,4 @@
-//! The differential test: an engine and the model get the same datagrams, and every difference is an error.
+//! Gives an engine and the model the same datagrams; every difference is an error.
 
 use super::{Checker, Model};
 use crate::transcript::EngineExt;
@@ -7,7 +7,7 @@ use midflight_dataplane::{Datagram, Stats, TasksConfig, TasksProgram, Verdict, W
 use midflight_wire::{PACKET_MAX, parse};
 use std::net::SocketAddr;
 
-/// An engine and the model, which have had the same input so far.
+/// An engine and the model after the same input.
 #[derive(Debug)]
 pub struct Differential<E> {
     engine: E,
@@ -15,7 +15,7 @@ pub struct Differential<E> {
 }
 
 impl<E: Engine<Program = TasksProgram>> Differential<E> {
-    /// `engine` has just started, with this configuration, epoch and secret.
+    /// `engine` must be fresh, with this configuration, epoch and secret.
     pub fn new(engine: E, config: &TasksConfig, epoch: u32, secret: u128) -> Self {
         Self { engine, model: Model::new(config, epoch, secret) }
     }
@@ -78,8 +78,8 @@ impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
     }
 }
 
-/// T11, T13: a datagram that is refused before the switch believes its sender gets no answer but VERSION or COOKIE, and no
-/// answer that is longer than itself.
+/// T11, T13: a datagram refused before the switch trusts its sender is answered by nothing but VERSION or COOKIE, and
+/// by nothing longer than itself.
 fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
     let is_refused = verdict.class() == Class::Refused && verdict != Verdict::ForeignEpoch;
     let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);

@@ -17,18 +17,15 @@ use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::{U32, U64};
 
-/// A registered executor slot.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     executor: u64,
-    /// The executor's own number for it.
     local: u32,
-    /// The sequence of the REGISTER that created it.
+    /// Sequence of the REGISTER that created it.
     registration: u32,
     pub(super) generation: u32,
     pub(super) address: SocketAddr,
     pub(super) resources: u8,
-    /// Where it is (T19).
     pub(super) places: Vec<u32>,
     /// Of its last wait.
     pub(super) sequence: u32,
@@ -38,15 +35,12 @@ pub(super) struct Slot {
     pub(super) state: State,
 }
 
-/// What a registered slot does.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, or its wait ahead got
-    /// nothing, so the same wait may come again.
+    /// Has no task and is not parked. `may_repeat`: a lease expired while it was parked, or its prefetch wait got
+    /// nothing, so the same wait may repeat.
     Free { may_repeat: bool },
-    /// Is parked: waits for a task.
     Waiting,
-    /// Has a task.
     Assigned(Box<Task>),
 }
 
@@ -144,7 +138,7 @@ impl Model {
         Ok(name)
     }
 
-    /// Those of a registration's places that are known or find room.
+    /// The registration's places that are known or fit.
     fn enter_places(&mut self, register: &Register) -> Vec<u32> {
         let mut known = self.places();
         let mut entered = Vec::new();
@@ -163,13 +157,13 @@ impl Model {
         entered
     }
 
-    /// The places that the switch remembers: slots are there, or tasks wait for them.
+    /// Places in use by slots or waiting tasks.
     pub(super) fn places(&self) -> BTreeSet<u32> {
         let wished = self.queued.iter().filter_map(|task| task.wish).map(|wish| wish.place);
         self.slots.values().flat_map(|slot| slot.places.iter().copied()).chain(wished).collect()
     }
 
-    /// The name that a registration gets: the engine's next choice, if `draw` allows it, or the model's own choice.
+    /// The name for a registration: the engine's next choice if `draw` accepts it, else the model's.
     fn choose(&mut self, draw: impl FnOnce(&mut Self) -> Result<SlotName, String>) -> SlotName {
         match draw(self) {
             Ok(name) => {
@@ -187,7 +181,6 @@ impl Model {
         }
     }
 
-    /// A slot number and a new generation. A slot that is `known`, as (number, generation), keeps its number.
     fn draw(&mut self, known: Option<(u32, u32)>) -> Result<SlotName, String> {
         let Some(choices) = &self.choices else {
             self.generation += 1;
@@ -205,7 +198,6 @@ impl Model {
         }
     }
 
-    /// Removes a slot and returns the task that it had.
     fn vacate(&mut self, number: u32) -> Option<Task> {
         self.parked.retain(|&other| other != number);
         match self.slots.remove(&number)?.state {
@@ -217,9 +209,9 @@ impl Model {
         }
     }
 
-    /// Those that go before others (T3, T4) are the first to go to parked slots; the rest goes to the heads of the lists, and so the
-    /// last one first. Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves
-    /// with a later record.
+    /// Returns tasks to the queue: parked slots get them in priority order (T3, T4); the rest go to the heads of their
+    /// lists, so the last one first. Runs after a packet's last record, so that no returned task goes to a slot that a
+    /// later record releases.
     fn requeue_all(&mut self, mut returned: Vec<Task>, answers: &mut Answers) {
         returned.sort_by_key(|task| (task.info.priority, task.accepted_ns));
         let left_over: Vec<_> = returned.into_iter().filter_map(|task| self.offer(task, answers)).collect();
@@ -295,7 +287,6 @@ impl Model {
         Verdict::Ok
     }
 
-    /// Returns whether the slot is released.
     fn leave(&mut self, leave: &Leave, returned: &mut Vec<Task>) -> bool {
         let number = leave.slot.get();
         let sequence = leave.sequence.get();
@@ -319,7 +310,7 @@ impl Model {
         true
     }
 
-    /// A slot gives back what it was given, and stays. Its task's attempt does not count, because it never began.
+    /// A slot returns its task unstarted and stays registered. The attempt does not count.
     fn stay(&mut self, number: u32, sequence: u32) -> Option<Task> {
         self.parked.retain(|&other| other != number);
         let slot = self.hear(number);
@@ -334,7 +325,7 @@ impl Model {
         Some(*task)
     }
 
-    /// Whether a packet is for a switch that ran at this address before. If so, adds the answer: a RESET without records.
+    /// Whether a packet is for an earlier switch at this address. If so, answers with a RESET without records.
     pub(super) fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
         if header.epoch.get() == self.epoch {
             return false;
@@ -343,8 +334,8 @@ impl Model {
         true
     }
 
-    /// A KEEPALIVE with epoch 0 asks whether a switch lives here. If the sender names a slot of its own, the answer says
-    /// that the switch knows it.
+    /// Answers a KEEPALIVE with epoch 0, which asks whether a switch lives here. If it names a slot of the sender, the
+    /// answer confirms that slot.
     fn answer_question(&self, from: SocketAddr, counter: U64, waits: &[Wait], answers: &mut Answers) -> Verdict {
         let is_of = |wait: &Wait| {
             let slot = self.slots.get(&wait.slot.get());
@@ -361,8 +352,7 @@ impl Model {
         }
     }
 
-    /// Checks that the sender of a record owns the slot that it names, and stores the packet's counter as the slot's last
-    /// one.
+    /// Checks that the sender owns the slot, and stores the packet's counter with it.
     fn name(&mut self, from: SocketAddr, number: u32, generation: u32, counter: u64) -> Result<(), Verdict> {
         match self.slots.get_mut(&number) {
             Some(slot) if slot.generation == generation => {
@@ -379,7 +369,8 @@ impl Model {
         }
     }
 
-    /// The same of a wait. If not, counts why, and adds it to `void` unless the packet was a copy.
+    /// [`name`](Self::name) for a wait. A failure is counted, and the wait added to `void` unless the packet was a
+    /// copy.
     pub(super) fn names(&mut self, from: SocketAddr, wait: &Wait, counter: U64, void: &mut Vec<Wait>) -> bool {
         let Err(wrong) = self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) else {
             return true;
@@ -391,7 +382,6 @@ impl Model {
         false
     }
 
-    /// A registered slot; renews its lease.
     pub(super) fn hear(&mut self, number: u32) -> &mut Slot {
         let now = self.now;
         let slot = self.slot(number);
@@ -404,14 +394,12 @@ impl Model {
     }
 }
 
-/// The proof of a task in STOP.
 pub(crate) fn stop_proof(token: u64, submission: u32, index: u8) -> u64 {
     let mut proof = SipHasher24::new_with_keys(token, 3);
     proof.write(RunName::new(0, submission, index).as_bytes());
     proof.finish()
 }
 
-/// A task as STOP names it.
 fn stop_of(task: &Task) -> RunName {
     RunName::new(stop_proof(task.token, task.submission, task.index), task.submission, task.index)
 }

@@ -1,6 +1,5 @@
-//! The interpreter of fuzzing input: turns any bytes into packets and ticks for a small switch. A few clients and executors
-//! send mostly sensible packets; sometimes they repeat, reorder or forge them. Time moves mostly by nanoseconds, sometimes
-//! by seconds.
+//! Turns fuzzing input into packets and ticks for a small switch. A few clients and executors send mostly valid
+//! packets; sometimes they repeat, reorder or forge them. Time mostly advances by nanoseconds, sometimes by seconds.
 
 use super::bytes::Bytes;
 use super::checker::{AsicChecker, Checker};
@@ -19,25 +18,23 @@ use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
-/// Resource masks: some contain each other, some overlap, some do not.
+/// Some contain each other, some overlap, some do neither.
 const MASKS: [u8; 8] = [0, 0, 1, 2, 3, 5, 7, 255];
-/// Places that tasks prefer and slots are at; 0 is none.
+/// Preferred places and places of slots; 0 is none.
 const PLACES: [u32; 8] = [0, 0, 0, 1, 1, 2, 3, 4];
-/// Milliseconds that tasks wait for their place.
 const PATIENCES: [u32; 8] = [0, 1, 1, 3, 64, 500, 1000, 40_000];
-/// Nanoseconds by which time may jump, without a tick.
+/// Nanoseconds by which time jumps without a tick.
 const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_000, 1_000_000_000, 3_000_000_000];
-/// Nanoseconds between ticks: the last one is more than a third of a lease, which makes a gap.
+/// Nanoseconds between ticks. The last one exceeds a third of a lease, which makes a gap.
 const STEPS: [u64; 4] = [100_000_000, 300_000_000, 333_333_333, 333_333_334];
 
-/// Number of clients if not all take part.
 const FEW_CLIENTS: usize = 4;
 
-/// The epoch that [`interpret`] expects its engine to have.
+/// The epoch that [`interpret`] expects of its engine.
 pub const EPOCH: u32 = 77;
 
-/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that
-/// the bytes choose, [`EPOCH`] and `secret`. Returns the counters.
+/// Interprets `bytes` for an engine, compares it with the model, and returns the counters. `start` creates the engine
+/// with the configuration that the bytes choose, [`EPOCH`] and `secret`.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
@@ -49,11 +46,11 @@ pub fn interpret<E: Engine<Program = TasksProgram>>(
     interpret_with(bytes, secret, |config| Ok(Differential::new(start(config), config, EPOCH, secret)))
 }
 
-/// Interprets `bytes` for the asic engine. That may differ from the model, so only invariants are checked: its counters of
-/// tasks add up, and its answers are well-formed packets. Returns the counters.
+/// Interprets `bytes` for the asic engine and returns the counters. That engine may differ from the model, so only
+/// invariants are checked: task counters add up, and answers are well-formed.
 ///
 /// # Errors
-/// If an invariant does not hold.
+/// If an invariant fails.
 pub fn interpret_asic(bytes: &[u8]) -> Result<Stats, String> {
     const SECRET: u128 = 1;
     let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, SECRET).map_err(|error| error.to_string());
@@ -101,7 +98,7 @@ struct Interpreter<'a, C> {
     config: TasksConfig,
     cookies: Cookies,
     is_ipv6: bool,
-    /// Whether all clients take part, or so few that they often affect each other.
+    /// All clients take part, or so few that they often affect each other.
     is_crowd: bool,
     now: u64,
     clients: [Client; CLIENTS],
@@ -140,7 +137,6 @@ impl<C: Checker> Interpreter<'_, C> {
         }
     }
 
-    /// Lets time pass with ticks only.
     fn run(&mut self) -> Result<(), String> {
         let step = self.bytes.pick(&STEPS);
         for _ in 0..1 + self.bytes.below(16) {
@@ -175,7 +171,7 @@ impl<C: Checker> Interpreter<'_, C> {
         };
         let (place, patience_ms) = (self.bytes.pick(&PLACES), self.bytes.pick(&PATIENCES));
         let mut datagram = packet(&fixed, &tasks);
-        // A preference for place 0 is none, like the lack of one: both are tried.
+        // Place 0 means no preference; both spellings are tried.
         if place != 0 || patience_ms == 0 {
             let preference = Preference { place: place.into(), patience_ms: patience_ms.into() };
             datagram.extend_from_slice(preference.as_bytes());
@@ -265,7 +261,6 @@ impl<C: Checker> Interpreter<'_, C> {
         self.send(self.executor_address(who), &Release { counter, ..Release::new(epoch, 0) }, &leaves)
     }
 
-    /// Sends bytes that no client or executor would send.
     fn noise(&mut self) -> Result<(), String> {
         let length = self.bytes.below(64) as usize;
         let mut datagram = vec![0; length];
@@ -302,7 +297,7 @@ impl<C: Checker> Interpreter<'_, C> {
         executor_address(number, self.executors[number].has_moved, self.is_ipv6)
     }
 
-    /// Mostly the current cookie; else the one before, an older one, that of another identity or address, or none.
+    /// Mostly the current cookie; sometimes the previous one, an older one, another identity's or address's, or none.
     fn cookie(&mut self, who: usize, at: SocketAddr) -> U64 {
         let choice = self.bytes.next();
         let windows_ago = match choice {
@@ -355,7 +350,6 @@ impl<C: Checker> Interpreter<'_, C> {
         }
     }
 
-    /// Tasks of the last few submissions of a client.
     fn task_names(&mut self, client: usize, least: u32) -> Vec<TaskName> {
         let count = self.bytes.count(32).saturating_sub(1).max(least);
         let mut names = Vec::new();
@@ -366,7 +360,7 @@ impl<C: Checker> Interpreter<'_, C> {
         names
     }
 
-    /// A slot that the executor has or had, or a slot of another executor, with the sequence of its last wait.
+    /// A slot that the executor has or had, or another executor's, with the sequence of its last wait.
     fn slot(&mut self, who: usize) -> (SlotName, u32) {
         let choice = self.bytes.next();
         let whose = if choice >= 250 { self.executor() } else { who };
@@ -374,7 +368,6 @@ impl<C: Checker> Interpreter<'_, C> {
         if slots.is_empty() || choice == 249 {
             return (SlotName { slot: u32::from(choice).into(), generation: 1.into() }, 0);
         }
-        // Mostly one of the last four.
         let back = if choice < 200 { choice as usize % 4 } else { choice as usize };
         slots[slots.len() - 1 - back % slots.len()]
     }
@@ -390,7 +383,7 @@ impl<C: Checker> Interpreter<'_, C> {
         (name, sequence)
     }
 
-    /// The epoch in a packet of an executor: seldom a wrong one.
+    /// The epoch of an executor's packet, rarely wrong.
     fn epoch(&mut self) -> u32 {
         if self.bytes.next() == 255 { EPOCH + 1 } else { EPOCH }
     }
@@ -419,7 +412,7 @@ impl<C: Checker> Interpreter<'_, C> {
             247 => datagram.truncate(self.bytes.next() as usize),
             248 => datagram.resize(datagram.len() + 1 + self.bytes.below(40) as usize, 0),
             choice => {
-                // One of the first bytes, which hold version, operation, count and key; or any byte.
+                // Mostly one of the first bytes (version, operation, count, key).
                 let offset = if choice < 252 { self.bytes.below(6) } else { self.bytes.next().into() };
                 let value = self.bytes.next();
                 datagram.iter_mut().skip(offset as usize).take(1).for_each(|byte| *byte = value);

@@ -1,18 +1,17 @@
 //! The reference model of the tasks program: what each packet must cause, in plain Rust.
 //!
-//! It was written from `docs/internals/tasks.md` and the packet formats, not from the C core, and as simply as possible:
-//! vectors, linear searches, one function per message. With the same datagrams and ticks as an engine it gives the same
-//! answers, byte for byte, the same verdicts and the same counters.
+//! It was written from `docs/internals/tasks.md` and the packet formats, not from the C core, and as simply as
+//! possible: vectors, linear searches, one function per message. It must match an engine byte for byte in answers,
+//! verdicts and counters.
 //!
-//! The protocol leaves an engine two free choices: the epoch; and which vacant slot and which generation a registration
-//! gets. [`Model::packet`] makes its own choices. [`Model::follow`] checks those of an engine and adopts them.
+//! The protocol leaves an engine two free choices: the epoch, and the slot and generation of a registration.
+//! [`Model::packet`] makes its own choices. [`Model::follow`] checks and adopts those of an engine.
 //!
-//! In two points the model is stricter than the protocol, because the C core is:
+//! In two points the model follows the C core more closely than the protocol requires:
 //!
-//! - Slots and clients have indices, and a tick visits them in this order, going on where the tick before stopped. A new client
-//!   gets the index that was freed last, or, if none is free, the next one that was never used.
-//! - Each tick visits all records. An engine does so too as long as it uses no more than 256 of them, and test input stays
-//!   below that.
+//! - Slots and clients have indices. A tick visits them in this order and continues where the last tick stopped. A new
+//!   client gets the index freed last, or the next unused one.
+//! - Each tick visits all records. So does an engine with at most 256 records in use, and test input stays below that.
 
 mod answers;
 pub(crate) mod bytes;
@@ -48,45 +47,45 @@ use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Nanoseconds by which the acceptance times of two tasks differ at least.
+/// Minimum distance between the acceptance times of two tasks, in nanoseconds.
 const TASK_APART_NS: u64 = 8;
 
-/// A registered slot, as others may know it.
+/// A registered slot, as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotView {
-    /// Its number.
+    /// Slot number.
     pub number: u32,
-    /// Its executor's.
+    /// Address of its executor.
     pub address: SocketAddr,
-    /// What it offers, a bit a resource.
+    /// Resources it offers, a bit each.
     pub resources: u8,
-    /// What it does.
+    /// Parked, assigned or neither.
     pub state: SlotState,
 }
 
-/// A task that a slot has.
+/// A task assigned to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// The slot.
+    /// Slot number.
     pub slot: u32,
-    /// The wait that it answered.
+    /// Sequence of the wait that it answered.
     pub sequence: u32,
-    /// Its jid, tid and attempt.
+    /// The task's jid, tid and attempt.
     pub task: (u32, u32, u8),
 }
 
-/// What a registered slot does.
+/// State of a registered slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// Neither waits nor works.
+    /// Neither parked nor assigned.
     Free,
-    /// Is parked.
+    /// Parked.
     Waiting,
     /// Has a task.
     Assigned,
 }
 
-/// The switch, as `docs/internals/tasks.md` describes it.
+/// The switch of `docs/internals/tasks.md`.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: TasksConfig,
@@ -95,35 +94,32 @@ pub struct Model {
     /// Nanoseconds; set by each call.
     now: u64,
     clients: Slab<Client>,
-    /// Tasks that wait, in the order of their lists: the first of a level and mask that may go anywhere is the head of that
-    /// list, and so is the first of a level that waits for a place.
+    /// Queued tasks. The first task of a level and mask without a place is the head of that list; so is the first task
+    /// of a level and place.
     queued: Vec<Task>,
-    /// Registered slots by number. A vacant one is absent.
     slots: BTreeMap<u32, Slot>,
-    /// Numbers of the slots that wait, the one that has waited longest first.
     parked: Vec<u32>,
-    /// All slot numbers that were ever registered. Ticks visit them in this order and then start again.
+    /// All slot numbers ever registered, in the order of a tick's visits.
     known_slots: BTreeSet<u32>,
-    /// The slot that the last tick visited at last.
+    /// The last slot that the last tick visited.
     slot_cursor: Option<u32>,
-    /// The index of the client that the next tick visits first.
+    /// Index of the client that the next tick visits first.
     next_client: usize,
     ticked_ns: Option<u64>,
     /// Nothing expires before this time.
     expires_ns: u64,
     /// When the youngest task was acknowledged, in nanoseconds.
     accepted_ns: u64,
-    /// The last generation that the model drew by itself; it starts at the epoch, so two switches draw others.
+    /// The last generation that the model drew. It starts at the epoch, so two switches draw different ones.
     generation: u32,
-    /// What the engine chose for the registration in progress and the model has not adopted yet; `None`: the model chooses.
+    /// The engine's remaining choices for the registration in progress. If `None`, the model chooses.
     choices: Option<Vec<SlotName>>,
-    /// Why a choice of the engine is wrong.
     objection: Option<String>,
     stats: Stats,
 }
 
 impl Model {
-    /// A switch that has just started.
+    /// A fresh switch.
     #[must_use]
     pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Self {
         Self {
@@ -148,7 +144,7 @@ impl Model {
         }
     }
 
-    /// Handles one datagram. Returns the verdict on it, and the datagrams to send.
+    /// Handles one datagram. Returns the verdict and the datagrams to send.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         self.now = now_ns;
         let mut answers = Answers::new(self.epoch);
@@ -160,7 +156,7 @@ impl Model {
     /// Like [`Model::packet`], but adopts the slots and generations that an engine chose in its `answers`.
     ///
     /// # Errors
-    /// If a choice is wrong: a slot that is not vacant or does not exist, or a generation that is not new.
+    /// If a slot is not vacant or does not exist, or a generation is not new.
     pub fn follow(
         &mut self,
         now_ns: u64,
@@ -178,13 +174,13 @@ impl Model {
         self.objection.take().map_or(Ok(said), Err)
     }
 
-    /// Whether a task is queued or assigned under this name.
+    /// Whether a task with this name is queued or assigned.
     #[must_use]
     pub fn is_open(&self, client: u64, submission: u32, index: u8) -> bool {
         self.open_tasks().any(|task| (task.client, task.submission, task.index) == (client, submission, index))
     }
 
-    /// The registered slots, by number.
+    /// Registered slots by number.
     pub fn slots(&self) -> impl Iterator<Item = SlotView> + '_ {
         self.slots.iter().map(|(&number, slot)| {
             let state = match &slot.state {
@@ -196,7 +192,7 @@ impl Model {
         })
     }
 
-    /// The task that a slot has as the answer to this wait.
+    /// The task assigned to a slot in answer to this wait.
     #[must_use]
     pub fn given_to(&self, slot: u32, sequence: u32) -> Option<Given> {
         let known = self.slots.get(&slot).filter(|known| known.sequence == sequence)?;
@@ -204,7 +200,7 @@ impl Model {
         Some(Given { slot, sequence, task: (task.jid, task.info.tid.get(), task.info.attempt) })
     }
 
-    /// Whether the slot has not got that task any more.
+    /// Whether the slot no longer has this task.
     #[must_use]
     pub fn has_taken_back(&self, given: &Given) -> bool {
         self.given_to(given.slot, given.sequence).is_none()
@@ -232,8 +228,7 @@ impl Model {
         }
     }
 
-    /// Whether the packet's cookie proves that its sender receives what is sent to its address (T13). If not, answers with
-    /// the right cookie.
+    /// Whether the cookie proves the sender's address (T13). If not, answers with the right cookie.
     fn takes_cookie(
         &self,
         from: SocketAddr,
@@ -276,7 +271,6 @@ impl Engine for Model {
         Ok(true)
     }
 
-    /// The counters, and the gauges as they stand now.
     fn stats(&self) -> Stats {
         let mut stats = self.stats;
         for task in &self.queued {
@@ -291,7 +285,7 @@ impl Engine for Model {
         stats
     }
 
-    /// Checks the rules that must hold at every moment: T1, T5, T6, T7.
+    /// Checks T1, T5, T6 and T7.
     fn check(&self) -> Result<(), String> {
         let stats = self.stats();
         let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
@@ -317,7 +311,7 @@ impl Engine for Model {
     }
 }
 
-/// Whether a slot offers all resources that a task needs (T5).
+/// T5.
 fn suffices(offered: u8, needed: u8) -> bool {
     needed & !offered == 0
 }

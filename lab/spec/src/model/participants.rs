@@ -1,14 +1,12 @@
-//! The clients and executors of the interpreter: their addresses, and what each remembers of itself.
+//! The interpreter's clients and executors: their addresses and what they remember.
 
 use midflight_wire::SlotName;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(super) const CLIENTS: usize = 12;
 pub(super) const EXECUTORS: usize = 4;
-/// How many slot names an executor remembers, the newest ones.
 const REMEMBERED: usize = 24;
 
-/// What a client remembers of itself.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Client {
     pub(super) sequence: u32,
@@ -16,13 +14,12 @@ pub(super) struct Client {
     pub(super) has_moved: bool,
 }
 
-/// What an executor remembers of itself.
 #[derive(Default)]
 pub(super) struct Executor {
     pub(super) registration: u32,
     pub(super) counter: u64,
     pub(super) has_moved: bool,
-    /// The slots that it registered, oldest first, each with the sequence of its last wait.
+    /// Registered slots, oldest first, each with the sequence of its last wait.
     pub(super) slots: Vec<(SlotName, u32)>,
 }
 
@@ -42,8 +39,8 @@ pub(super) fn identity(number: usize) -> u64 {
     number as u64
 }
 
-/// All clients but one share a source: they are hosts of one /64, or ports of one IPv4 address. A client that has moved is
-/// a source of its own.
+/// All clients but one share a source: they are hosts of one /64, or ports of one IPv4 address. A client that has moved
+/// is its own source.
 pub(super) fn client_address(number: usize, has_moved: bool, is_ipv6: bool) -> SocketAddr {
     let port = 7000 + number as u16;
     match number {
@@ -53,7 +50,7 @@ pub(super) fn client_address(number: usize, has_moved: bool, is_ipv6: bool) -> S
     }
 }
 
-/// All executors but one share a source, the one that clients share too.
+/// All executors but one share a source, which is the clients' shared one.
 pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) -> SocketAddr {
     let port = 9000 + number as u16;
     match number {
@@ -63,8 +60,8 @@ pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) ->
     }
 }
 
-/// The address of a host of a source. Hosts of one IPv6 source differ in the first bits after the /64 prefix, sources in
-/// the last bits of the prefix, so that a wrong prefix length shows. All hosts of an IPv4 source have the same address.
+/// A host's address in a source. IPv6 hosts differ in the first bits after the /64 prefix and sources in its last bits,
+/// so that a wrong prefix length shows. All hosts of an IPv4 source have one address.
 fn source(number: u16, host: u16, is_ipv6: bool) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0x2001, 0xdb8, 0, number, host.reverse_bits(), 0, 0, 1).into()

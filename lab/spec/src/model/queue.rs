@@ -8,44 +8,40 @@ use super::{Model, suffices};
 use midflight_dataplane::WAIT_BUCKETS;
 use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
 
-/// Where a queued task waits (T19).
+/// The placement preference of a queued task (T19).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
-    /// The place that it prefers.
     pub(super) place: u32,
-    /// How long it waits for it: a power of two.
+    /// How long it waits for the place: a power of two.
     pub(super) patience_ms: u64,
 }
 
 impl Wish {
-    /// What a SUBMIT wants that prefers this place.
+    /// From the fields of a SUBMIT.
     pub(super) fn new(place: u32, patience_ms: u32) -> Self {
         let patience_ms = if patience_ms == 0 { 0 } else { patience_ms.min(PATIENCE_MAX).next_power_of_two() };
         Self { place, patience_ms: patience_ms.into() }
     }
 }
 
-/// A task record, queued or held by a slot.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) client: u64,
     pub(super) submission: u32,
     pub(super) index: u8,
-    /// The token of its SUBMIT.
     pub(super) token: u64,
     pub(super) jid: u32,
     /// As submitted; each assignment adds 1 to `attempt`.
     pub(super) info: TaskInfo,
-    /// When it was acknowledged, in nanoseconds, made strictly increasing: a smaller one is an older task.
+    /// When it was acknowledged, in nanoseconds, strictly increasing: a smaller value is an older task.
     pub(super) accepted_ns: u64,
     /// How long it waited before its last assignment.
     pub(super) waited_us: u32,
-    /// When it was assigned last.
     pub(super) assigned_ns: u64,
     pub(super) was_assigned: bool,
-    /// The place that it waits for; `None`: it may go anywhere.
+    /// `None`: may go anywhere.
     pub(super) wish: Option<Wish>,
-    /// Its client has cancelled it while a slot has it: it is not assigned again.
+    /// Cancelled while assigned, so it is not assigned again.
     pub(super) is_cancelled: bool,
 }
 
@@ -59,7 +55,7 @@ impl Model {
         self.config.queue - self.records() as u32
     }
 
-    /// A new task that prefers a place goes at once to a slot parked there, else waits for one (T19).
+    /// Assigns a new task to a slot parked at its place, or queues it for that place (T19).
     pub(super) fn accept_at_place(&mut self, mut task: Task, wish: Wish, answers: &mut Answers) {
         if let Some(number) = self.parked_at(&task, Some(wish.place)) {
             self.stats.tasks.at_place += 1;
@@ -73,8 +69,8 @@ impl Model {
         }
     }
 
-    /// Lets tasks go anywhere whose patience has run out, in the order in which it did. Half of what a tick may send is left to expired
-    /// leases.
+    /// Lets tasks whose patience has run out go anywhere, in order of expiry. Leaves half of a tick's datagrams to
+    /// expired leases.
     pub(super) fn run_out_of_patience(&mut self, answers: &mut Answers) {
         let ends_ns = |task: &Task| task.wish.map(|wish| task.accepted_ns + wish.patience_ms * 1_000_000);
         let mut due: Vec<_> = self
@@ -94,7 +90,7 @@ impl Model {
         }
     }
 
-    /// A task that may go anywhere goes at once to a parked slot (T6), else to the tail of its list (T3).
+    /// Assigns a task without a place to a parked slot (T6), or appends it to its list (T3).
     pub(super) fn enqueue(&mut self, task: Task, answers: &mut Answers) {
         match self.parked_at(&task, None) {
             Some(number) => self.assign(number, task, answers),
@@ -102,7 +98,7 @@ impl Model {
         }
     }
 
-    /// Assigns a task that a slot lost to another slot, or drops it if it is no longer wanted. Otherwise returns the task.
+    /// Assigns a task that a slot lost to another slot, or drops it if unwanted. Otherwise returns it.
     pub(super) fn offer(&mut self, task: Task, answers: &mut Answers) -> Option<Task> {
         if task.is_cancelled || self.is_unwanted(&task) {
             self.stats.tasks.cancelled += 1;
@@ -115,20 +111,19 @@ impl Model {
         None
     }
 
-    /// Whether a task is no longer wanted, because its client was given up or purged (T14).
+    /// Whether its client was given up or purged (T14).
     pub(super) fn is_unwanted(&self, task: &Task) -> bool {
         self.client_of(task).is_some_and(|client| client.unwanted_ns.is_some_and(|until| task.accepted_ns <= until))
     }
 
-    /// Such a task goes to the head of its list (T3, T10).
+    /// Puts a returned task at the head of its list (T3, T10).
     pub(super) fn queue_again(&mut self, task: Task) {
         let list = list_of(&task);
         let head = self.queued.iter().position(|other| list_of(other) == list).unwrap_or(self.queued.len());
         self.queued.insert(head, task);
     }
 
-    /// The parked slot, of a place or of all, with the fewest resources that suffices; among equals the one that has waited
-    /// longest.
+    /// The parked slot, at a place or anywhere, with the fewest resources that suffice. Tie-break: the longest wait.
     fn parked_at(&self, task: &Task, place: Option<u32>) -> Option<u32> {
         self.parked
             .iter()
@@ -138,13 +133,13 @@ impl Model {
             .min_by_key(|number| self.slots[number].resources.count_ones())
     }
 
-    /// The oldest head of the lists that a slot may run, at the highest level that has one (T3, T4, T5).
+    /// The oldest list head that a slot may run, at the highest level that has one (T3, T4, T5).
     pub(super) fn dequeue(&mut self, number: u32) -> Option<Task> {
         let best = self.next_task(number)?;
         Some(self.take_at(best))
     }
 
-    /// The same, if it was never assigned: else nothing, because what was given back is not taken ahead again.
+    /// [`dequeue`](Self::dequeue) if that task was never assigned: a returned task is not prefetched again.
     pub(super) fn dequeue_first_attempt(&mut self, number: u32) -> Option<Task> {
         let best = self.next_task(number).filter(|&best| !self.queued[best].was_assigned)?;
         Some(self.take_at(best))
@@ -156,7 +151,6 @@ impl Model {
         task
     }
 
-    /// The position of the task that a slot gets next.
     fn next_task(&self, number: u32) -> Option<usize> {
         let slot = &self.slots[&number];
         let (mut lists, mut heads) = (Vec::new(), Vec::new());
@@ -174,7 +168,6 @@ impl Model {
         heads.into_iter().min_by_key(|&head| (self.queued[head].info.priority, self.queued[head].accepted_ns))
     }
 
-    /// Gives a task to a slot.
     pub(super) fn assign(&mut self, number: u32, mut task: Task, answers: &mut Answers) {
         let waited_us = self.now.saturating_sub(task.accepted_ns) / 1000;
         task.waited_us = u32::try_from(waited_us).unwrap_or(u32::MAX);
@@ -189,12 +182,11 @@ impl Model {
         self.parked.retain(|&other| other != number);
         if let Some(slot) = self.slots.get_mut(&number) {
             slot.state = State::Assigned(Box::new(task));
-            slot.heard_ns = self.now; // its lease runs from here
+            slot.heard_ns = self.now; // the lease starts here
         }
         self.say_assignment(number, answers);
     }
 
-    /// The task that the slot has, if any, is done.
     pub(super) fn finish(&mut self, number: u32) {
         let Some(task) = self.slots[&number].task() else { return };
         let run_us = self.now.saturating_sub(task.assigned_ns) / 1000;
@@ -203,7 +195,6 @@ impl Model {
         self.stats.tasks.completed += 1;
     }
 
-    /// Adds the ASSIGN for the task that the slot has.
     pub(super) fn say_assignment(&self, number: u32, answers: &mut Answers) {
         let slot = &self.slots[&number];
         let Some(task) = slot.task() else { return };
@@ -225,18 +216,18 @@ impl Model {
         answers.assign(slot.address, assignment);
     }
 
-    /// A client with an open task is never forgotten, so it is found.
+    /// Always found: a client with an open task is never forgotten.
     pub(super) fn client_of(&self, task: &Task) -> Option<&Client> {
         self.clients.iter().find(|client| client.identity == task.client)
     }
 }
 
-/// The bucket of a histogram: 0 below 1 µs, b from 2^(b-1) to 2^b µs.
+/// Histogram bucket: 0 below 1 µs, b from 2^(b-1) to 2^b µs.
 fn bucket_of(us: u64) -> usize {
     ((u64::BITS - us.leading_zeros()) as usize).min(WAIT_BUCKETS - 1)
 }
 
-/// The list that a queued task is in: that of its level and mask, or of its level at the place that it waits for.
+/// The list of a queued task: by level and mask, or by level and place.
 fn list_of(task: &Task) -> (u8, Result<u8, u32>) {
     (task.info.priority, task.wish.map_or(Ok(task.info.resources), |wish| Err(wish.place)))
 }

@@ -1,4 +1,4 @@
-//! Shares (T14): a source may take another record of a table while it holds fewer than eight times as many as are free.
+//! Shares (T14): a source may take another record while it holds fewer than eight times as many as are free.
 
 use super::Model;
 use super::queue::Task;
@@ -6,19 +6,17 @@ use midflight_dataplane::Verdict;
 use midflight_wire::{Host, Reason, SlotKind};
 use std::net::SocketAddr;
 
-/// Why there is no record: the verdict to count, and the reason to send.
+/// The verdict to count and the reason to send when there is no record.
 pub(super) type Refusal = (Verdict, Reason);
 
 impl Model {
-    /// Whether there is room for another client at this address.
     pub(super) fn client_room(&self, address: SocketAddr) -> Result<(), Refusal> {
         let held = self.clients.iter().filter(|client| is_one_source(client.address, address)).count();
         let full = (Verdict::ClientsFull, Reason::ClientsFull);
         share(self.config.clients, self.clients.iter().count(), held, full, Verdict::ClientsShare)
     }
 
-    /// Whether there is room for another slot of this address. One for asking ahead must leave as many free as the address
-    /// holds.
+    /// Whether this address may take another slot. A prefetch slot must leave as many free as the address holds.
     pub(super) fn slot_room(&self, address: SocketAddr, kind: u8) -> Result<(), Refusal> {
         let held = self.slots.values().filter(|slot| is_one_source(slot.address, address)).count();
         let full = (Verdict::SlotsFull, Reason::SlotsFull);
@@ -27,7 +25,6 @@ impl Model {
         if is_first_refused { Err((Verdict::SlotsShare, Reason::Share)) } else { Ok(()) }
     }
 
-    /// Whether there is room for another task of a client at this address. A task counts for the source of its client.
     pub(super) fn task_room(&self, address: SocketAddr) -> Result<(), Refusal> {
         let of_source =
             |task: &&Task| self.client_of(task).is_some_and(|client| is_one_source(client.address, address));
@@ -36,7 +33,7 @@ impl Model {
     }
 }
 
-/// `used` of `capacity` records are in use, `held` of them by the source that wants another one.
+/// `used` of `capacity` records are in use, `held` of them by the requesting source.
 fn share(capacity: u32, used: usize, held: usize, full: Refusal, over_share: Verdict) -> Result<(), Refusal> {
     match capacity as usize - used {
         0 => Err(full),

@@ -1,5 +1,4 @@
-//! A table of records. A new record gets the index that was freed last, or, if none is free, the next one that was never
-//! used.
+//! A table of records. A new record gets the index freed last, or the next unused one.
 
 use std::ops::{Index, IndexMut};
 
@@ -16,27 +15,23 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// The records, by index.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.records.iter().flatten()
     }
 
-    /// The records, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.records.iter_mut().flatten()
     }
 
-    /// The index of the first record that matches.
     pub(super) fn position(&self, mut matches: impl FnMut(&T) -> bool) -> Option<usize> {
         self.records.iter().position(|index| index.as_ref().is_some_and(&mut matches))
     }
 
-    /// The record at an index, if there is one.
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         self.records.get(index)?.as_ref()
     }
 
-    /// How many indices were ever used: those below this number.
+    /// Every index ever used is below this number.
     pub(super) fn high_water(&self) -> usize {
         self.records.len()
     }

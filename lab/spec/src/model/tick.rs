@@ -1,4 +1,4 @@
-//! What silent clients and executors lose (T10, T14), and what the operator purges. Only ticks let something expire.
+//! Expiry of silent clients and executors (T10, T14), and the operator's purges. Only a tick lets something expire.
 
 use super::answers::Answers;
 use super::executors::{Slot, State};
@@ -7,18 +7,15 @@ use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
 use midflight_wire::{DURABLE, Host};
 
-/// How many tasks one tick lets go anywhere at most, of those whose patience has run out.
+/// Tasks per tick whose expired patience lets them go anywhere.
 pub(super) const TICK_WISHES: usize = 1024;
-/// How many slots one tick visits at most.
 const TICK_SLOTS: u32 = 1024;
-/// How many clients one tick visits at most.
 const TICK_CLIENTS: usize = 64;
-/// How many datagrams one call may send.
 pub(super) const OUT_MAX: usize = 36;
 
 impl Model {
-    /// Visits the next slots, the next clients and all queued tasks, and removes what belongs to somebody silent for too
-    /// long. Returns how many slots it visited.
+    /// Visits the next slots, the next clients and all queued tasks, and removes what has expired. Returns the number
+    /// of visited slots.
     pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         self.now = now_ns;
         self.notice_gap();
@@ -33,7 +30,7 @@ impl Model {
         (visited, answers.finish())
     }
 
-    /// While the switch stood still it could receive nothing, so afterwards nothing expires for a whole lease.
+    /// After a gap in the ticks, nothing expires for a whole lease: the switch could not receive anything.
     fn notice_gap(&mut self) {
         let before = self.ticked_ns.replace(self.now);
         if before.is_some_and(|before| self.now - before > self.config.lease_ns / 3) {
@@ -79,7 +76,7 @@ impl Model {
         }
     }
 
-    /// Removes clients that are silent and have no open tasks. Those of others are to stop, unless the client is durable.
+    /// Removes silent clients without open tasks. For the others, stops their tasks unless the client is durable.
     fn visit_clients(&mut self) {
         for _ in 0..TICK_CLIENTS.min(self.clients.high_water()) {
             let place = self.next_client;
@@ -97,7 +94,6 @@ impl Model {
         }
     }
 
-    /// Drops the queued tasks of silent clients: nobody waits for their results.
     fn drop_tasks(&mut self) {
         if self.clients.iter().any(|client| self.is_silent(client.identity)) {
             self.stats.tasks.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
@@ -109,7 +105,8 @@ impl Model {
         self.clients.iter().any(|known| known.identity == client && self.now - known.heard_ns >= idle_ns)
     }
 
-    /// Removes the queued tasks that the operator named. Returns how many. Running tasks of clients that were named are to stop.
+    /// Purges the queued tasks that the operator named and returns their number. Running tasks of named clients are
+    /// stopped.
     pub fn purge(&mut self, which: Which) -> u32 {
         let is_meant = |model: &Self, task: &Task| match which {
             Which::Client(identity) => task.client == identity,

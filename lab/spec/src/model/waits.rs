@@ -1,4 +1,4 @@
-//! The waits of executors: RETRIEVE, also ahead.
+//! RETRIEVE, including prefetch.
 
 use super::Model;
 use super::answers::Answers;
@@ -8,15 +8,12 @@ use midflight_endpoint::serial::is_later;
 use midflight_wire::{NoOp, Retrieve, Wait, packet};
 use std::net::SocketAddr;
 
-/// What became of a wait ahead.
 enum Ahead {
     /// The executor must register the slot again.
     Void,
-    /// It is an old one.
     Stale,
-    /// It has got a task.
     Assigned,
-    /// It has got none, and is not parked.
+    /// Got no task; prefetch waits are never parked.
     Nothing,
 }
 
@@ -47,7 +44,7 @@ impl Model {
         Verdict::Ok
     }
 
-    /// Waits ahead are never parked. The answer is an ASSIGN that repeats the sequence, or NO_OP for those that got nothing.
+    /// The answer is an ASSIGN that repeats the sequence, or NO_OP for waits without a task.
     fn retrieve_ahead(
         &mut self,
         from: SocketAddr,
@@ -126,7 +123,6 @@ impl Model {
         false
     }
 
-    /// Repeats the slot's last wait.
     fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
         let slot = self.slots[&number].clone();
         if matches!(slot.state, State::Free { may_repeat: false }) {
@@ -142,7 +138,6 @@ impl Model {
         false
     }
 
-    /// Gives the slot a task, or parks it.
     fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
         let slot = self.hear(number);
         let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;

@@ -1,7 +1,7 @@
-//! The differential test of the reads program: turns any bytes into packets, orders and time for a switch, gives them to an engine
-//! and to the model, and compares all that they say.
+//! Differential test of the reads program: turns fuzzing input into packets, orders and time, gives them to an engine
+//! and to the model, and compares all output.
 //!
-//! Three replicas and three clients send mostly sensible packets; sometimes they repeat, delay, forge or damage them.
+//! Three replicas and three clients send mostly valid packets; sometimes they repeat, delay, forge or corrupt them.
 
 use super::model::Model;
 use crate::model::bytes::Bytes;
@@ -22,11 +22,9 @@ const COOKIE_NS: u64 = 5000;
 const REPLICAS: u8 = 3;
 const CLIENTS: u8 = 3;
 const SETS: [u16; 4] = [1, 2, 300, 65535];
-/// Nanoseconds by which time moves.
 const LEAPS: [u64; 8] = [0, 1, 1, 10, 100, T / 2, T, COOKIE_NS];
-/// Nanoseconds by which an echo is in the past, as far as there is one.
 const AGES: [u64; 8] = [0, 0, 0, 1, T / 2, T - 1, T, T + 1];
-/// Hashes of keys: two of one key group, the first and the last.
+/// Two of one key group, the first and the last.
 const HASHES: [u32; 4] = [0, 1, 0x8000_0000, u32::MAX];
 const KEYS: [&[u8]; 3] = [b"", b"k", b"{user}.name"];
 /// Datagrams that may be repeated, or answered by a replica.
@@ -40,8 +38,8 @@ fn client_address(client: u8) -> SocketAddr {
     ([10, 0, 1, client + 1], 7000).into()
 }
 
-/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that it is
-/// given and `secret`. Returns the counters.
+/// Interprets `bytes` for an engine, compares it with the model, and returns the counters. `start` creates the engine
+/// with its configuration and `secret`.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
@@ -54,22 +52,22 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
     interpret_by(bytes, secret, all, start)
 }
 
-/// Each, and the one most often whose rules have the most cases.
+/// Each at least once; most often the one with the most cases.
 const MOSTLY_DIRECT: [ReplyCheck; 4] =
     [ReplyCheck::Strict, ReplyCheck::Relaxed, ReplyCheck::Direct, ReplyCheck::Direct];
 
-/// What an engine is compared by that differs where its contract allows it.
+/// What to compare for an engine whose contract allows differences.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
-    /// The policies that it has.
+    /// Policies it supports.
     pub policies: &'a [Policy],
-    /// The reply checks that it has.
+    /// Reply checks it supports.
     pub reply_checks: &'a [ReplyCheck],
-    /// Whether a datagram is given to it.
+    /// Whether the engine gets a datagram.
     pub is_given: fn(&[u8]) -> bool,
 }
 
-/// The same for an engine that differs from the model in what is left out.
+/// [`interpret`] for an engine that differs from the model in what `compared` leaves out.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
@@ -106,12 +104,11 @@ struct Stage<'a, E> {
     bytes: Bytes<'a>,
     compared: Compared<'a>,
     now: u64,
-    /// Of the sets that there are.
     incarnations: BTreeMap<u16, u64>,
     drawn: u64,
-    /// The present session of each set, and the highest that has ended, as the last STATE said.
+    /// By set, the current session and the highest ended one, from the last STATE.
     sids: BTreeMap<u16, (u64, u64)>,
-    /// What was sent lately: by whom, and to the switch; or by the switch, and to whom.
+    /// Recent datagrams: to the switch with their sender, or from the switch with their receiver.
     sent: Vec<Datagram>,
 }
 
@@ -144,7 +141,6 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.bytes.next() % REPLICAS
     }
 
-    /// Mostly `from`; sometimes another party, or nobody that is known.
     fn sender(&mut self, from: SocketAddr) -> SocketAddr {
         match self.bytes.next() {
             0..=239 => from,
@@ -153,7 +149,6 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         }
     }
 
-    /// READ or WRITE of a client.
     fn request(&mut self) -> Result<(), String> {
         let from = client_address(self.bytes.next() % CLIENTS);
         let key = self.bytes.pick(&KEYS);
@@ -174,7 +169,6 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.give(from, [request.as_bytes(), &write, key, value].concat())
     }
 
-    /// A replica answers a request that the switch sent to it lately.
     fn reply(&mut self) -> Result<(), String> {
         let is_request = |(_, bytes): &&Datagram| matches!(parse(bytes), Ok(Packet::Read(..) | Packet::Write(..)));
         let requests: Vec<&Datagram> = self.sent.iter().filter(is_request).collect();
@@ -203,7 +197,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.give(from, [reply.as_bytes(), rest, b"value"].concat())
     }
 
-    /// Sometimes a reply that no replica sends.
+    /// Sometimes makes it a reply that no replica sends.
     fn disturb(&mut self, reply: &mut Request) {
         match self.bytes.next() {
             0 => reply.header.epoch = (reply.header.epoch.get() ^ 1).into(),
@@ -214,7 +208,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             5..=9 => reply.client = FromZeros::new_zeroed(),
             10 => reply.status = self.bytes.next(),
             11 => reply.hash = self.bytes.pick(&HASHES).into(),
-            // Not that either, for a WRITE; a replica that has applied a later write says so of a READ.
+            // Invalid for a WRITE too. For a READ, it says that the replica has applied a later write.
             12..=27 => reply.seq = reply.seq.get().wrapping_add(1).into(),
             _ => {}
         }
@@ -225,7 +219,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         if self.bytes.next() < 8 { present ^ 1 } else { present }
     }
 
-    /// Mostly the present session, or the next one if that has ended; sometimes one before or behind it.
+    /// Mostly the current session, or the next one if it has ended; sometimes one before or after it.
     fn sid(&mut self, set: u16) -> u64 {
         let (present, ended) = self.sids.get(&set).copied().unwrap_or_default();
         let alive = if present > ended { present } else { ended + 1 };
@@ -288,7 +282,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.give(from, end.as_bytes().to_vec())
     }
 
-    /// An earlier datagram again, from where it went to, and sometimes damaged.
+    /// Repeats an earlier datagram from its destination, sometimes corrupted.
     fn repeat(&mut self) -> Result<(), String> {
         if self.sent.is_empty() {
             return Ok(());
@@ -328,10 +322,9 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.ask_both(SetOrder::remove(number))
     }
 
-    /// Adds a set, or changes it.
     fn add(&mut self, number: u16, is_change: bool) -> Result<(), String> {
         self.drawn += 1;
-        // The low half of some is 0, as that of a random number may be.
+        // Some have a low half of 0, as a random number may.
         let incarnation = self.drawn << if self.bytes.next() > 200 { 32 } else { 8 };
         let set = NewSet {
             number,
@@ -363,7 +356,6 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         self.compare_states().map_err(|what| format!("{what}\nafter {order:?}"))
     }
 
-    /// Gives a datagram to both, and compares.
     fn give(&mut self, from: SocketAddr, bytes: Vec<u8>) -> Result<(), String> {
         if !(self.compared.is_given)(&bytes) {
             return Ok(());
@@ -398,7 +390,6 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
     }
 }
 
-/// What an engine said to a datagram.
 #[derive(Debug, PartialEq, Eq)]
 struct Said {
     verdict: Verdict,
@@ -418,8 +409,8 @@ fn ask(
     Ok(Said { verdict, sent, is_genuine: out.is_genuine() })
 }
 
-/// R7: what is sent is well-formed; a client never learns the epoch, nor anything of sessions; who has no cookie gets no more than he
-/// sent; and nothing goes out twice.
+/// R7: output is well-formed; a client never learns the epoch or anything of sessions; a sender without a cookie gets
+/// no more bytes than it sent; nothing is sent twice.
 fn check_sent(from: SocketAddr, asked: &[u8], said: &Said) -> Result<(), String> {
     if said.sent.len() > 1 {
         return Err("two datagrams for one".to_owned());

@@ -1,4 +1,4 @@
-//! What the reads program is tested against.
+//! Reference model, protocol model and history checker of the reads program.
 
 pub mod history;
 mod interpreter;

@@ -1,7 +1,7 @@
-//! The differential test of the replicas program: turns any bytes into packets, rules and time for an operator, gives them to an engine
-//! and to the model, and compares all that they say.
+//! Differential test of the replicas program: turns fuzzing input into packets, rules and time for an operator, gives
+//! them to an engine and to the model, and compares all output.
 //!
-//! Clients, servers and two other operators send mostly sensible packets; sometimes they repeat, forge or damage them.
+//! Clients, servers and two other operators send mostly valid packets; sometimes they repeat, forge or corrupt them.
 
 use super::model::Model;
 use crate::model::bytes::Bytes;
@@ -17,14 +17,12 @@ use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 const COOKIE_NS: u64 = 5000;
-/// Nanoseconds by which time moves.
 const LEAPS: [u64; 6] = [0, 1, 1, 100, COOKIE_NS / 2, COOKIE_NS];
 const RACKS: u16 = 3;
 const GROUPS: u16 = 3;
 const RSNODES: u16 = 4;
-/// Hosts, servers and operators that fit: those of the usual rules. There are more names.
+/// Room for the hosts, servers and operators of the usual rules. There are more names.
 const PLACES: u32 = 11;
-/// Datagrams that may be repeated, or answered by a server.
 const REMEMBERED: usize = 24;
 const KINDS: [Kind; 6] = [Kind::Version, Kind::Request, Kind::Response, Kind::Monitored, Kind::Cookie, Kind::Direct];
 
@@ -44,8 +42,8 @@ fn selector_address() -> SocketAddr {
     ([10, 9, 0, 0], 7901).into()
 }
 
-/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that it is
-/// given and `secret`; `counts` reads its monitor's counts of a traffic group. Returns the counters.
+/// Interprets `bytes` for an engine, compares it with the model, and returns the counters. `start` creates the engine
+/// with its configuration and `secret`; `counts` reads its monitor's counts of a traffic group.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
@@ -90,7 +88,7 @@ struct Stage<'a, E> {
     cookies: Cookies,
     bytes: Bytes<'a>,
     now: u64,
-    /// What was sent lately: by whom, and to the operator; or by the operator, and to whom.
+    /// Recent datagrams: to the operator with their sender, or from the operator with their receiver.
     sent: Vec<Datagram>,
 }
 
@@ -168,7 +166,6 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
         self.give(from, [request.as_bytes(), ends.as_bytes(), b"get k"].concat())
     }
 
-    /// A server answers a request that the operator sent lately; or an operator passes an answer on.
     fn answer(&mut self) -> Result<(), String> {
         let requests: Vec<&Datagram> = self
             .sent
@@ -268,7 +265,7 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
         self.compare_state()
     }
 
-    /// Any bytes, mostly behind a right start.
+    /// Any bytes, mostly after a valid header.
     fn noise(&mut self) -> Result<(), String> {
         let from = self.anybody();
         let length = usize::from(self.bytes.next()) + if self.bytes.next() < 8 { PACKET_MAX - 100 } else { 0 };
@@ -322,7 +319,7 @@ impl<E: Engine<Program = ReplicasProgram>> Stage<'_, E> {
     }
 }
 
-/// N8: what is refused gets no answer but VERSION or COOKIE, which are shorter than it is.
+/// N8: a refused datagram is answered by nothing but VERSION or COOKIE, which are shorter.
 fn check_refusal(verdict: Verdict, came: &[u8], sent: &[Datagram]) -> Result<(), String> {
     if verdict.class() != Class::Refused {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the replicas program is tested against.
+//! Reference model and protocol model of the replicas program.
 
 pub mod control;
 mod interpreter;

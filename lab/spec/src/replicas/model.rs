@@ -1,7 +1,7 @@
 //! The reference model of the replicas program: what each packet must cause at an operator, in plain Rust.
 //!
-//! It was written from `docs/internals/replicas.md` and the packet formats, as simply as possible: maps, and a new packet for each
-//! that is passed on. With the same input as an engine it gives the same bytes, verdicts and counts.
+//! It was written from `docs/internals/replicas.md` and the packet formats, as simply as possible: maps, and a new
+//! packet for each that is passed on. It must match an engine in bytes, verdicts and counts.
 
 use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::replicas::{
@@ -17,10 +17,9 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// All requests are of one kind to an operator, so cookies are of addresses only.
+/// An operator treats all requests alike, so cookies depend on addresses only.
 const IDENTITY: u64 = 0;
 
-/// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Host { rack: u16, group: Option<u16> },
@@ -34,14 +33,13 @@ enum RsNode {
     At(SocketAddr),
 }
 
-/// An operator, as `docs/internals/replicas.md` describes it.
+/// The operator of `docs/internals/replicas.md`.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: ReplicasConfig,
     cookies: Cookies,
     rack: Option<u16>,
     selector: Option<SocketAddr>,
-    /// The operator and the marker of each.
     racks: HashMap<u16, (SocketAddr, u32)>,
     /// Hosts have port 0.
     places: HashMap<SocketAddr, Place>,
@@ -49,23 +47,21 @@ pub struct Model {
     groups: HashMap<u16, u16>,
     counts: HashMap<u16, [u64; TIERS_MAX]>,
     stats: Stats,
-    /// Whether the present datagram is a request with its cookie.
+    /// The current datagram is a request with its cookie.
     is_genuine: bool,
 }
 
-/// What a datagram causes: the verdict on it, and what is sent.
 type Said = Result<Vec<Datagram>, Verdict>;
 
-/// An answer that came, in its parts.
 struct Answer<'a> {
     response: NetrsResponse,
     ends: &'a Ends,
-    /// Status, ends and what the application answers.
+    /// Status, ends and the application's answer.
     rest: &'a [u8],
 }
 
 impl Model {
-    /// An operator that has just started.
+    /// A fresh operator.
     #[must_use]
     pub fn new(config: &ReplicasConfig, secret: u128) -> Self {
         Self {
@@ -160,7 +156,7 @@ impl Model {
         Ok(self.selector.into_iter().map(|selector| (selector, request.clone())).collect())
     }
 
-    /// To the client's backup: nobody selects.
+    /// Sends a request without a selector to the client's backup.
     fn degrade(&mut self, ends: &Ends, passed: impl FnOnce(Netrs) -> Vec<u8>, start: Netrs, is_orphan: bool) -> Said {
         let backup = SocketAddr::from(ends.server);
         if !matches!(self.places.get(&backup), Some(Place::Server { .. })) {
@@ -204,7 +200,7 @@ impl Model {
         Ok(sent)
     }
 
-    /// To the client, or to the operator of its rack, if the answer has not come from another operator for this rack.
+    /// Sends an answer to the client, or to its rack's operator if it has not come from another operator for this rack.
     fn deliver(&mut self, answer: &Answer<'_>, may_pass: bool) -> Said {
         let client = SocketAddr::from(answer.ends.client);
         let host = self.places.get(&SocketAddr::new(client.ip(), 0)).copied();
@@ -308,12 +304,12 @@ fn joined(answer: &Answer<'_>) -> Vec<u8> {
     [answer.response.as_bytes(), answer.rest].concat()
 }
 
-/// What comes here by mistake, whatever it holds.
+/// Misdirected packets, whatever they hold.
 fn is_for_clients(bytes: &[u8]) -> bool {
     Netrs::ref_from_prefix(bytes).is_ok_and(|(start, _)| [Kind::Cookie as u8, Kind::Direct as u8].contains(&start.kind))
 }
 
-/// The kind of a datagram that is for a switch, or what is wrong with its start.
+/// The kind of a datagram for a switch, or what is wrong with its header.
 fn valid_start(bytes: &[u8]) -> Result<Kind, Verdict> {
     let (start, _) = Netrs::ref_from_prefix(bytes).map_err(|_| Verdict::Truncated)?;
     if start.magic.get() != NETRS_MAGIC {

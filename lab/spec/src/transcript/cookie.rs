@@ -1,24 +1,21 @@
-//! Which cookie a client's packet has, in the transcripts of programs whose cookies are of addresses alone.
+//! Cookies in transcripts of programs whose cookies depend on addresses alone.
 
 use super::vocabulary::Moment;
 use midflight_dataplane::Cookies;
 use std::net::SocketAddr;
 
-/// Which cookie a request has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CookieOf {
     #[default]
     Now,
-    /// None.
     Nobody,
-    /// Of the interval before.
+    /// Of the previous interval.
     Last,
     /// Of the interval before that.
     Old,
 }
 
 impl CookieOf {
-    /// What stands behind `cookie` in a change; `None` if it is none of these.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "none" => Some(Self::Nobody),
@@ -28,7 +25,7 @@ impl CookieOf {
         }
     }
 
-    /// The cookie of a sender at this moment, where they are valid in an interval of this length and the next; 0: none.
+    /// The cookie of a sender now, valid for this interval and the next; 0 is none.
     pub(super) fn value<C>(self, from: SocketAddr, cookie_ns: u64, moment: &Moment<'_, C>) -> u64 {
         let intervals = match self {
             Self::Nobody => return 0,

@@ -1,12 +1,12 @@
-//! Engines wrapped for tests: answers are collected, and what an engine promises about a call in advance is checked.
+//! Engines wrapped for tests: they collect answers and check what the engine predicts about a call.
 
 use midflight_dataplane::program::{Called, ConfigError, Engine, Program, SoftProgram, VerdictOf};
 use midflight_dataplane::{Datagram, Native, Out, Purge, TasksProgram, Which};
 use std::net::SocketAddr;
 
-/// Calls of an engine that return its answers as datagrams, for tests.
+/// Calls that return an engine's answers as datagrams.
 pub trait EngineExt: Engine {
-    /// Gives it a datagram. Returns the verdict and the datagrams that it sends, in order.
+    /// Gives it a datagram. Returns the verdict and the sent datagrams in order.
     ///
     /// # Panics
     /// If the engine could not be called.
@@ -16,7 +16,7 @@ pub trait EngineExt: Engine {
         (verdict, out.all(&datagram).map(|(to, bytes)| (to, bytes.to_vec())).collect())
     }
 
-    /// Ticks it. Returns how many slots it visited, and the datagrams that it sends.
+    /// Ticks it. Returns the number of visited slots and the sent datagrams.
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
@@ -26,7 +26,7 @@ pub trait EngineExt: Engine {
         (visited, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
     }
 
-    /// Repeats an operator's order until all of it is done.
+    /// Repeats an operator's order until it is complete.
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
@@ -34,7 +34,7 @@ pub trait EngineExt: Engine {
         while !self.order(order).expect("the engine runs") {}
     }
 
-    /// Purges queued tasks. Returns how many there were.
+    /// Purges queued tasks and returns their number.
     fn ask_purge(&mut self, which: Which) -> u32
     where
         Self: Engine<Program = TasksProgram>,
@@ -47,21 +47,21 @@ pub trait EngineExt: Engine {
 
 impl<E: Engine + ?Sized> EngineExt for E {}
 
-/// The soft engine in this process. Checks for each packet what `owes_more` said in advance: whether the call sends
-/// anything but one answer to the sender. XDP relies on that.
+/// The soft engine in this process. Checks for each packet that `owes_more` predicted whether the call sends anything
+/// but one answer to the sender; XDP relies on it.
 #[derive(Debug)]
 pub struct CheckedNative<P>(Native<P>);
 
 impl<P: SoftProgram> CheckedNative<P> {
-    /// A switch that has just started.
+    /// A fresh switch.
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated.
+    /// If the configuration violates a bound.
     pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         Ok(Self(Native::new(config, epoch, secret)?))
     }
 
-    /// The engine itself.
+    /// The wrapped engine.
     #[must_use]
     pub fn native(&self) -> &Native<P> {
         &self.0
@@ -96,12 +96,12 @@ impl<P: SoftProgram> Engine for CheckedNative<P> {
     }
 }
 
-/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of
-/// a test.
+/// A program in the kernel, called through `BPF_PROG_RUN`. Loading takes a second, so tests reuse it for their next
+/// switch.
 #[cfg(feature = "kernel")]
 #[derive(Debug)]
 pub struct KernelOnce<P: SoftProgram> {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     kernel: Option<Kernel<P>>,
     spare: Spare<P>,
 }
@@ -115,10 +115,10 @@ use midflight_dataplane::kernel::{Kernel, KernelError};
 
 #[cfg(feature = "kernel")]
 impl<P: SoftProgram> KernelOnce<P> {
-    /// A switch that has just started.
+    /// A fresh switch.
     ///
     /// # Errors
-    /// If the kernel lacks something.
+    /// If the kernel lacks a feature.
     pub fn new(spare: &Spare<P>, config: &P::Config, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let spared = lock(spare).pop();
         let again = spared.and_then(|mut kernel| kernel.restart(config, epoch, secret).map(|()| kernel).ok());
@@ -127,7 +127,7 @@ impl<P: SoftProgram> KernelOnce<P> {
     }
 }
 
-/// A test that failed has left the list as it was.
+/// Ignores poisoning: a failed test leaves the list intact.
 #[cfg(feature = "kernel")]
 fn lock<P>(spare: &Spare<P>) -> std::sync::MutexGuard<'_, Vec<Kernel<P>>> {
     spare.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

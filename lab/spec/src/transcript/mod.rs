@@ -1,8 +1,7 @@
-//! Transcripts: text files of packets in and packets out, which every engine must answer in the same way.
+//! Transcripts: text files of packets in and packets out, which every engine must reproduce.
 //!
-//! A line of a transcript is a comment (`#`), a command, or, indented by four spaces, what an engine answers to the command
-//! above it. [`run`] gives the commands to an engine and returns the transcript with the answers that it really gave. A
-//! test compares the two; to regenerate the file, write the second over the first.
+//! A line is a comment (`#`), a command, or, indented by four spaces, an engine's answer to the command above it.
+//! [`run`] gives the commands to an engine and returns the transcript with its actual answers. A test compares the two.
 //!
 //! ```text
 //! # Two tasks find no executor and wait; the first executor gets the older one.
@@ -14,7 +13,7 @@
 //!     -> ann SUBMIT_ACK 1: taken 0-1, room 6
 //! ```
 //!
-//! Where the asic engine may answer differently, a line that begins with two spaces names the rule that allows it, and its
+//! Where the asic engine may answer differently, a line indented by two spaces names the rule that allows it, and its
 //! answer follows:
 //!
 //! ```text
@@ -28,9 +27,9 @@
 //!          0 wait 1: task 101 (ann 1.1, half of the token, no uid, jid 1), attempt 1, waited 0us
 //! ```
 //!
-//! Random numbers are never shown: slots and generations appear as the executor's local number and the count of its
-//! registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Cookies, counters and tokens are
-//! filled in by themselves, and are shown only if they are wrong. `transcripts/README.md` lists the commands.
+//! Random numbers are never shown: slots and generations appear as the executor's local number and its registration
+//! count (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). The runner fills in cookies,
+//! counters and tokens, and shows them only if they are wrong. `transcripts/README.md` lists the commands.
 
 mod cookie;
 mod engines;

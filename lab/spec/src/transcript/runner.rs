@@ -1,4 +1,4 @@
-//! Runs a transcript: command by command, and writes down what the engine answers.
+//! Runs a transcript and records the engine's answers.
 
 use super::engines::EngineExt;
 use super::steps::{AsicAnswer, Step, is_same, steps};
@@ -15,20 +15,20 @@ pub type AnyEngine<V> = Box<dyn Engine<Program = <V as Vocabulary>::Program>>;
 /// Starts an engine from a configuration, an epoch and a secret.
 pub type Start<'a, V> = dyn FnMut(&ConfigOf<V>, u32, u128) -> AnyEngine<V> + 'a;
 
-/// A command that makes no sense, and its line.
+/// An invalid command and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct TranscriptError {
-    /// Counted from 1.
+    /// From 1.
     pub line: usize,
     /// What is wrong, and what to write instead.
     pub what: String,
 }
 
-/// Gives the commands of a transcript to an engine, and returns the transcript with the answers of that engine.
+/// Gives a transcript's commands to an engine, and returns the transcript with that engine's answers.
 ///
 /// # Errors
-/// If a command makes no sense.
+/// If a command is invalid.
 pub fn run<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<String, TranscriptError> {
     let (mut stage, mut written) = (Stage::<V>::new(start), String::new());
     for mut step in steps(transcript) {
@@ -40,18 +40,17 @@ pub fn run<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<
     Ok(written)
 }
 
-/// Gives the commands of a transcript to the asic engine, and returns the transcript with that engine's answers added where
-/// they differ. A new difference gets the reason `?`. `stats` is left out: the asic engine does not know what became of a
-/// task.
+/// Gives a transcript's commands to the asic engine, and returns the transcript with its answers added where they
+/// differ. A new difference gets the reason `?`. Skips `stats`: the asic engine does not know the outcome of a task.
 ///
 /// # Errors
-/// If a command makes no sense.
+/// If a command is invalid.
 pub fn run_asic<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<String, TranscriptError> {
     let (mut stage, mut written) = (Stage::<V>::new(start), String::new());
     for mut step in steps(transcript) {
         if step.is_command() && step.line.trim() != "stats" {
             let answers = stage.step(&step)?;
-            // The reason was given for the answer that stood there.
+            // A reason holds only for the answer that it was written for.
             let reason = step.asic.take().filter(|other| other.answers == answers).map_or("?", |other| other.reason);
             step.asic = (!is_same(&step.answers, &answers)).then_some(AsicAnswer { reason, answers });
         }
@@ -60,7 +59,7 @@ pub fn run_asic<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Re
     Ok(written)
 }
 
-/// A switch of the transcript. It may have died or been left.
+/// A switch of the transcript; may be dead or left.
 struct Switch<V: Vocabulary> {
     engine: AnyEngine<V>,
     epoch: u32,
@@ -71,7 +70,6 @@ struct Switch<V: Vocabulary> {
 struct Stage<'a, 'b, V: Vocabulary> {
     start: &'a mut Start<'b, V>,
     switches: Vec<Switch<V>>,
-    /// The index of the switch that packets go to.
     present: usize,
     vocabulary: V,
     now: Duration,
@@ -108,7 +106,6 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(lines)
     }
 
-    /// A command of the program's own.
     fn own(&mut self, line: &str, words: &[&str]) -> Result<Vec<String>, String> {
         if self.vocabulary.declare(words)?.is_some() {
             return Ok(Vec::new());
@@ -128,7 +125,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         self.now.as_nanos() as u64
     }
 
-    /// `switch queue=4 slots=2 ...`: starts a new switch, to which packets go from now on.
+    /// `switch queue=4 slots=2 ...`: starts a switch, which gets all packets from now on.
     fn start_switch(&mut self, settings: &[&str]) -> Result<Vec<String>, String> {
         let pairs = settings.iter().map(|&text| text.split_once('=').ok_or(text));
         let pairs = pairs.collect::<Result<Vec<_>, _>>().map_err(|text| format!("{text:?}: say name=value"))?;
@@ -160,7 +157,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(self.switch()?.engine.ask_tick(now_ns))
     }
 
-    /// `run 1s`: time moves, and ticks come, the last one at the end. Only ticks that send something are shown.
+    /// `run 1s`: advances time with ticks, the last one at the end. Only ticks that send something are shown.
     fn run_for(&mut self, duration: Duration) -> Result<Vec<String>, String> {
         let step = V::ticks_every(&self.switch()?.config).max(Duration::from_nanos(1));
         let (start, end) = (self.now, self.now + duration);
@@ -192,7 +189,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(std::iter::once(verdict).chain(answers).collect())
     }
 
-    /// The verdict as a line, what the switch sends, and whether it keeps more state than before.
+    /// The verdict as a line, the sent datagrams, and whether the switch keeps more state than before.
     fn ask(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(String, Vec<Datagram>, bool), String> {
         let now_ns = self.now_ns();
         let engine = &mut self.switch()?.engine;
@@ -202,7 +199,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok((verdict_line::<V::Program>(verdict, &before, &after), sent, V::has_grown(&before, &after)))
     }
 
-    /// Sends each variation, and groups them by their answers. A variation that changes a gauge is marked.
+    /// Sends each variation and groups them by answer. Marks a variation that changes a gauge.
     fn send_every(&mut self, sending: &Sending, every: Every) -> Result<Vec<String>, String> {
         let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
         for (label, variation) in variations(&sending.datagram, every)? {
@@ -229,7 +226,6 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
     }
 }
 
-/// The state, at this moment, of the switch that packets go to.
 fn moment<V: Vocabulary>(
     switches: &[Switch<V>],
     present: usize,
@@ -256,7 +252,6 @@ fn variations(datagram: &[u8], every: Every) -> Result<Vec<(u32, Vec<u8>)>, Stri
     }
 }
 
-/// The verdict, and the reasons that were counted besides.
 fn verdict_line<P: Program>(verdict: P::Verdict, before: &P::Stats, after: &P::Stats) -> String {
     let mut line = verdict.name().to_owned();
     let counts = P::verdicts(before).iter().zip(P::verdicts(after));

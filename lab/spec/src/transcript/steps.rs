@@ -1,20 +1,16 @@
-//! A transcript's text, step by step: a comment or a command, the answers of the engines, and the different answer of the
-//! asic engine, if there is one.
+//! Parses a transcript into steps: a comment or command, the engines' answers, and the asic engine's answer where it
+//! differs.
 
-/// A comment or command, and the answers below it.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'a> {
-    /// Counted from 1.
     pub(super) number: usize,
     pub(super) line: &'a str,
     pub(super) answers: Vec<String>,
     pub(super) asic: Option<AsicAnswer<'a>>,
 }
 
-/// An answer of the asic engine that differs from that of the other engines.
 #[derive(Clone, Debug)]
 pub(super) struct AsicAnswer<'a> {
-    /// The rule that allows it, and why.
     pub(super) reason: &'a str,
     pub(super) answers: Vec<String>,
 }
@@ -22,7 +18,7 @@ pub(super) struct AsicAnswer<'a> {
 const ANSWER: &str = "    ";
 const DIFFERS: &str = "  asic (";
 
-/// The steps of a transcript. An answer before the first command is left out.
+/// Drops answers before the first command.
 pub(super) fn steps(transcript: &str) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     for (index, line) in transcript.lines().enumerate() {
@@ -41,12 +37,10 @@ pub(super) fn steps(transcript: &str) -> Vec<Step<'_>> {
 }
 
 impl Step<'_> {
-    /// Whether there is something to execute.
     pub(super) fn is_command(&self) -> bool {
         !self.line.trim().is_empty() && !self.line.starts_with('#')
     }
 
-    /// Appends the step to a transcript.
     pub(super) fn write(&self, transcript: &mut String) {
         let mut say = |parts: &[&str]| {
             parts.iter().for_each(|part| transcript.push_str(part));
@@ -69,8 +63,8 @@ pub(super) fn is_same(soft: &[String], asic: &[String]) -> bool {
     kept(soft) == kept(asic)
 }
 
-/// The line without the clauses that may differ. A queue entry stores no time, only half of the token, no user, and the
-/// number of the SUBMIT in place of the job's; and no single pass can read the room of all levels.
+/// The line without the clauses that may differ. A queue entry stores no time, half of the token, no user, and the
+/// SUBMIT's number instead of the job's. No single pass can read the room of all levels.
 fn what_entries_store(line: &str) -> String {
     let without = |clause: &str| {
         ["room ", "waited ", "half of the token", "no uid", "uid ", "jid ", "polls every "]

@@ -1,49 +1,47 @@
-//! The language of a program's transcripts.
-
 use midflight_dataplane::program::Program;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The language of a program's transcripts: how commands are read, and how the datagrams of an engine are written. It also
-/// remembers the participants.
+/// The language of a program's transcripts: parses commands, prints an engine's datagrams, and remembers the
+/// participants.
 pub trait Vocabulary: Default {
     /// The program.
     type Program: Program;
 
-    /// `switch NAME=VALUE ...`: the configuration of a new switch.
+    /// Parses `switch NAME=VALUE ...`.
     ///
     /// # Errors
-    /// If a setting makes no sense.
+    /// If a setting is invalid.
     fn configure(&self, settings: &[(&str, &str)]) -> Result<ConfigOf<Self>, String>;
 
-    /// The time between two ticks in `run`.
+    /// Time between two ticks in `run`.
     fn ticks_every(config: &ConfigOf<Self>) -> Duration;
 
-    /// A command that changes the participants and sends nothing; `None` if the command is not one.
+    /// A command that changes the participants and sends nothing; `None` if it is another one.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// If it is invalid.
     fn declare(&mut self, words: &[&str]) -> Result<Option<()>, String>;
 
-    /// An order of the operator; `None` if the command is not one.
+    /// An operator's order; `None` if the command is another one.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// If it is invalid.
     fn order(&self, words: &[&str]) -> Result<Option<OrderOf<Self>>, String>;
 
-    /// The line for an order that is done.
+    /// The line for a completed order.
     fn done(order: &OrderOf<Self>) -> String;
 
-    /// Any other command: a datagram that a participant sends.
+    /// Any other command: a datagram from a participant.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// If it is invalid.
     fn send(&mut self, line: &str, moment: &Moment<'_, ConfigOf<Self>>) -> Result<Sending, String>;
 
-    /// Learns from a datagram of an engine what the engine chose at random.
+    /// Learns an engine's random choices from its datagram.
     fn learn(&mut self, sent: &[u8]);
 
-    /// A datagram that an engine sent, as lines. `answers`: the counter that an answer must repeat.
+    /// Prints an engine's datagram. `answers`: the counter that an answer must repeat.
     fn read(
         &self,
         to: SocketAddr,
@@ -52,13 +50,13 @@ pub trait Vocabulary: Default {
         moment: &Moment<'_, ConfigOf<Self>>,
     ) -> Vec<String>;
 
-    /// One word for a datagram that answers a refused one.
+    /// One word for the answer to a refused datagram.
     fn kind(sent: &[u8]) -> &'static str;
 
     /// The counters, as lines.
     fn stats(stats: &StatsOf<Self>) -> Vec<String>;
 
-    /// Whether the switch keeps more state than before, which no refused datagram may cause.
+    /// Whether the switch keeps more state than before; a refused datagram must not cause that.
     fn has_grown(before: &StatsOf<Self>, after: &StatsOf<Self>) -> bool;
 }
 
@@ -69,12 +67,12 @@ pub type StatsOf<V> = <<V as Vocabulary>::Program as Program>::Stats;
 /// Its operator's orders.
 pub type OrderOf<V> = <<V as Vocabulary>::Program as Program>::Order;
 
-/// The state, at one moment, of the switch that packets go to.
+/// State of the current switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a, C> {
-    /// The epoch of the switch.
+    /// Its epoch.
     pub epoch: u32,
-    /// The secret that its cookies are made with.
+    /// Its cookie secret.
     pub secret: u128,
     /// Its configuration.
     pub config: &'a C,
@@ -82,24 +80,24 @@ pub struct Moment<'a, C> {
     pub now_ns: u64,
 }
 
-/// A datagram that a participant sends, once or in many variations.
+/// A participant's datagram, sent once or in variations.
 #[derive(Debug)]
 pub struct Sending {
-    /// Its sender.
+    /// Source address.
     pub from: SocketAddr,
-    /// Its bytes.
+    /// Payload.
     pub datagram: Vec<u8>,
-    /// The counter that answers to it repeat, if it has one.
+    /// The counter that answers repeat, if it has one.
     pub counter: Option<u64>,
-    /// If set, these variations are sent instead of the datagram.
+    /// Variations to send instead of the datagram.
     pub every: Option<Every>,
 }
 
-/// Variations of one datagram, to show that the switch refuses them all.
+/// Variations of one datagram, all of which the switch must refuse.
 #[derive(Clone, Copy, Debug)]
 pub enum Every {
-    /// Cut off at each shorter length.
+    /// Every shorter length.
     Cut,
-    /// With each other value of the byte at this offset.
+    /// Every other value of the byte at this offset.
     Byte(usize),
 }

@@ -1,4 +1,4 @@
-//! How transcripts write masks, durations, lists and sets.
+//! Formats and parses masks, durations, lists and sets.
 
 use std::time::Duration;
 
@@ -64,7 +64,6 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Items between commas.
 pub(super) fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

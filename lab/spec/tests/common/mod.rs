@@ -1,10 +1,10 @@
-//! Input for differential tests of an engine and a reference model: drawn at random, or kept by the fuzzer.
+//! Input for differential tests: random, or from the fuzzer's corpus.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::path::Path;
 
-/// Bytes for an interpreter; printed so that they can be pasted.
+/// Bytes for an interpreter; printed in a form that can be pasted.
 #[derive(Clone)]
 pub(crate) struct Input(pub(crate) Vec<u8>);
 
@@ -14,12 +14,11 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Inputs of all lengths that a case has time for.
 pub(crate) fn input() -> impl Strategy<Value = Input> {
     prop::collection::vec(any::<u8>(), 0..4000).prop_map(Input)
 }
 
-/// The same inputs each time.
+/// Deterministic.
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 400,
@@ -29,18 +28,17 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// 250 inputs of this length, the same each time.
+/// 250 inputs, the same each time.
 pub(crate) fn random_inputs(length: usize) -> impl Iterator<Item = Vec<u8>> {
     let mut random = rand_pcg::Pcg64Mcg::new(2026);
     (0..250).map(move |_| (0..length).map(|_| random.next_u32() as u8).collect())
 }
 
-/// Adds what one input caused.
 pub(crate) fn add(sums: &mut [u64], here: impl IntoIterator<Item = u64>) {
     sums.iter_mut().zip(here).for_each(|(sum, times)| *sum += times);
 }
 
-/// Runs the inputs that the fuzzer of this name kept, without the fuzzer.
+/// Replays the corpus of the fuzzer `name`.
 pub(crate) fn corpus_agrees<T>(name: &str, compare: impl Fn(&[u8]) -> Result<T, String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     for entry in std::fs::read_dir(folder).expect("the corpus is part of the repository") {

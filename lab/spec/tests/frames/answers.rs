@@ -1,4 +1,4 @@
-//! What XDP takes, and how it answers.
+//! What XDP accepts, and how it answers.
 
 use crate::cookies::{cookie, put_cookie, with_cookie};
 use crate::datagrams::{self, of_another_version, operation, probe, question, register, registered, retrieve, submit};
@@ -16,7 +16,7 @@ fn run(tasks: &mut KernelTasks, frame: &[u8]) -> Departure<Verdict> {
     tasks.run_xdp(TIME, &Arrival::new(frame)).unwrap()
 }
 
-/// The queue in this process: what it answers to a datagram is what the shells must.
+/// The soft engine in this process, whose answers the kernel programs must match.
 fn native() -> Tasks {
     Tasks::new(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap()
 }
@@ -32,7 +32,7 @@ fn native_answer(native: &mut Tasks, flow: &Flow, datagram: &[u8]) -> (Verdict, 
     (verdict, answer)
 }
 
-/// All of the frame: addresses and ports exchanged, tags kept, headers and checksums as they should be.
+/// Addresses and ports exchanged, tags kept, headers and checksums correct.
 #[test]
 fn an_answer_is_the_frame_turned_round() {
     let Some(mut shells) = shells() else { return };
@@ -50,7 +50,7 @@ fn an_answer_is_the_frame_turned_round() {
     }
 }
 
-/// The shortest answer is shorter than a frame may be; what is filled in is zeros, whatever the request had there.
+/// The shortest answer is shorter than the shortest frame; the padding is zeros, whatever the request had there.
 #[test]
 fn a_short_answer_is_filled_up() {
     by_both(|shells, ipv4| {
@@ -60,7 +60,7 @@ fn a_short_answer_is_filled_up() {
                 let datagram = of_another_version(length);
                 let mut frame = flow.request(&datagram);
                 frame[flow.l4() + 8 + length..].fill(0xee);
-                frame.resize(frame.len().max(90), 0xee); // what follows the datagram in a frame is nobody's
+                frame.resize(frame.len().max(90), 0xee); // padding after the datagram
                 let (departure, counts) = counted(shells, |shells| run(shells, &frame));
                 assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("xdp_answered", 1)]));
                 assert_eq!(departure.asked, Some((datagram, Verdict::BadVersion)));
@@ -71,12 +71,12 @@ fn a_short_answer_is_filled_up() {
     });
 }
 
-/// Who does not show that it receives what is sent to its address is told its cookie, by the socket: a frame turned round would
-/// reach whoever forged the address on the same link. Nothing is recorded of it until it repeats that.
+/// A sender without a valid cookie gets its cookie through the socket: a reflected frame would reach a forger on the
+/// same link. Nothing is recorded until the sender repeats the cookie.
 #[test]
 fn t13_a_cookie_is_given_without_a_record() {
     let Some(mut shells) = shells() else { return };
-    handed_over(&shells); // of a test before
+    handed_over(&shells); // from an earlier test
     for ipv4 in [true, false] {
         for (number, tags) in TAGS.into_iter().enumerate() {
             let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, number as u16) };
@@ -99,7 +99,6 @@ fn t13_a_cookie_is_given_without_a_record() {
     }
 }
 
-/// A frame grows by what the answer is longer.
 #[test]
 fn a_long_answer_makes_the_frame_longer() {
     by_both(|shells, ipv4| {
@@ -121,7 +120,7 @@ fn a_long_answer_makes_the_frame_longer() {
         }
         let names = registered(&ask(&executor, register(3, 32)));
         let (most, other) = (&names[..SLOTS_MAX], &names[SLOTS_MAX..=SLOTS_MAX]);
-        // The first wait of a slot may be answered by more than one datagram if it is not alone.
+        // The first wait of a slot may get more than one datagram unless it is alone.
         for name in most {
             ask(&executor, retrieve(std::slice::from_ref(name), 1));
         }
@@ -153,7 +152,7 @@ fn what_owes_nothing_is_dropped_and_what_may_owe_several_is_left_to_tc() {
     });
 }
 
-/// Datagrams of every length, with bytes of every kind: the core gets exactly them, and the checksum is that of all.
+/// Datagrams of every length and content: the core gets exactly them, and the checksum covers all.
 #[test]
 fn every_length_arrives_whole() {
     let Some(mut shells) = shells() else { return };
@@ -169,7 +168,7 @@ fn every_length_arrives_whole() {
     assert_eq!(shells.shell_count("xdp_taken"), 2 * (1 + PACKET_MAX as u64));
 }
 
-/// No frame is taken with a bit flipped in what its checksums cover; what they do not cover says nothing to the switch.
+/// A frame with a flipped bit under its checksums is not accepted; other bits do not matter to the switch.
 #[test]
 fn a_flipped_bit_is_noticed_wherever_it_is() {
     let Some(mut shells) = shells() else { return };
@@ -197,7 +196,6 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
     }
 }
 
-/// IPv4 allows datagrams without a checksum, IPv6 does not.
 #[test]
 fn a_checksum_may_be_absent_in_ipv4_only() {
     let Some(mut shells) = shells() else { return };
@@ -214,8 +212,8 @@ fn a_checksum_may_be_absent_in_ipv4_only() {
     }
 }
 
-/// Where senders leave their checksums to hardware that is not there, XDP answers with a whole one. Elsewhere it leaves the
-/// frame to TC, and so it does in generic mode, where hardware would spoil the answer's.
+/// If the sender left its checksum to missing hardware, XDP answers with a complete one. Otherwise, and in generic
+/// mode, where hardware would corrupt the answer's checksum, it leaves the frame to TC.
 #[test]
 fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
     by_both(|shells, ipv4| {
@@ -240,7 +238,7 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
     });
 }
 
-/// TC asks the kernel whether hardware is to complete a checksum. Who only looks as if is refused, and counted.
+/// TC asks the kernel whether hardware is to complete a checksum. A frame that only looks so is refused and counted.
 #[test]
 fn a_sum_of_the_pseudo_header_is_no_checksum() {
     by_both(|shells, ipv4| {
@@ -255,8 +253,8 @@ fn a_sum_of_the_pseudo_header_is_no_checksum() {
     });
 }
 
-/// By chance the sum of the pseudo-header is a whole checksum, too. In generic mode only TC can tell; with a datagram that is
-/// repeated as it is, XDP's wrong guess would be one for ever.
+/// The sum of the pseudo-header may happen to be a complete checksum. In generic mode only TC can tell; XDP's wrong
+/// guess would repeat forever with a repeated datagram.
 #[test]
 fn a_checksum_may_be_both() {
     by_both(|shells, ipv4| {
@@ -277,7 +275,7 @@ fn a_checksum_may_be_both() {
     });
 }
 
-/// Payloads whose checksum is written as 0xffff, because 0 would say that there is none.
+/// Written as 0xffff, because 0 means no checksum.
 #[test]
 fn a_checksum_of_zero_is_written_as_ones() {
     let Some(mut shells) = shells() else { return };
@@ -296,7 +294,7 @@ fn a_checksum_of_zero_is_written_as_ones() {
     }
 }
 
-/// Each of many addresses, wherever it stands in the list.
+/// Each of many addresses, at any position in the list.
 #[test]
 fn each_served_address_is_answered_from() {
     let Some(mut shells) = shells() else { return };

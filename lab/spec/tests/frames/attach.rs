@@ -1,4 +1,4 @@
-//! The shells on interfaces: attached, found, kept, taken over, and gone.
+//! The kernel programs on interfaces: attached, found, pinned, taken over, detached.
 
 use crate::shells::{config, ip, shells, skip};
 use midflight_dataplane::XdpMode;
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 type KernelEngine = kernel::KernelEngine<TasksProgram>;
 
-/// A lab, where there can be one and the kernel has arenas; else it says so.
+/// `None` (with a message) without privileges or without arenas in the kernel.
 fn lab(hosts: usize) -> Option<Lab> {
     shells().and_then(|_| crate::shells::lab(hosts))
 }
 
-/// A port that no other test keeps anything on.
+/// Unique among the tests that pin.
 fn port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     20_000 + (std::process::id() % 2_000) as u16 * 16 + NEXT.fetch_add(1, Ordering::Relaxed)
@@ -43,7 +43,8 @@ fn start_with(lab: &Lab, at: At, config: &TasksConfig, place: &Place) -> Result<
     lab.within(at, || in_its_turn(|| KernelEngine::start(config, place, 7, 8))).unwrap()
 }
 
-/// A kept arena is mapped where it was. While another test of this process has one there, this waits; a process of its own has no other.
+/// A pinned arena is mapped at its old address. Waits while another test of this process has one there; a process of
+/// its own has no other.
 fn in_its_turn(mut start: impl FnMut() -> Result<KernelEngine, KernelError>) -> Result<KernelEngine, KernelError> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -66,13 +67,12 @@ fn refused(lab: &Lab, at: At, place: &Place) -> String {
     start_with(lab, at, &config(), place).unwrap_err().to_string()
 }
 
-/// What `ip` says of an interface of the switch.
 fn link(lab: &Lab, interface: &str) -> String {
     let output = lab.command(At::Switch, "ip").args(["-details", "link", "show", interface]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The mode in which XDP is attached, and how many programs TCX has at ingress.
+/// The mode of the attached XDP program, and the number of TCX programs at ingress.
 fn programs(lab: &Lab, interface: &str) -> (Option<&'static str>, u32) {
     let said = link(lab, interface);
     let mode = match said.split_whitespace().find(|word| word.starts_with("xdp")) {
@@ -96,7 +96,6 @@ fn programs(lab: &Lab, interface: &str) -> (Option<&'static str>, u32) {
     (mode, count.unwrap())
 }
 
-/// The kept files of a port.
 fn pins(place: &Place) -> Vec<String> {
     let directory = Path::new("/sys/fs/bpf/midflight").join(place.listen.port().to_string());
     let mut names: Vec<_> = std::fs::read_dir(directory)
@@ -108,7 +107,6 @@ fn pins(place: &Place) -> Vec<String> {
     names
 }
 
-/// Lets what is kept go, however the test ends.
 struct Cleanup(u16);
 
 impl Drop for Cleanup {
@@ -123,7 +121,6 @@ fn kept(interfaces: &[&str]) -> (Place, Cleanup) {
     (place, cleanup)
 }
 
-/// Queues one task.
 fn submit(engine: &mut KernelEngine, sequence: u32) {
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
     let mut out = Out::new();
@@ -336,7 +333,7 @@ fn what_is_kept_elsewhere_is_left_alone() {
     assert_eq!(programs(&lab, "host0"), (Some("native"), 1));
     drop(engine);
     assert_eq!(queued(&mut start(&lab, &place).unwrap()), 1);
-    // What is served nowhere any more is nobody's.
+    // The removed interface is no longer served.
     assert!(lab.command(At::Switch, "ip").args(["link", "delete", "host0"]).status().unwrap().success());
     assert_eq!(start_with(&lab, At::Host(0), &config(), &there).unwrap().found(), Found::ThrownAway);
     assert_eq!(pins(&place), [""; 0]);
@@ -348,7 +345,7 @@ fn who_may_not_see_what_root_keeps_can_serve_all_the_same() {
     let (kept, _cleanup) = kept(&["host0"]);
     drop(start(&lab, &kept).unwrap());
     let other = place(&["host1"]);
-    // To the file system this thread is somebody else from now on; BPF and network know it as before.
+    // For the file system this thread is another user from now on; for BPF and network it is not.
     let start = || {
         // SAFETY: it only takes a number, and speaks of this thread.
         unsafe { libc::setfsuid(65_534) };
@@ -412,7 +409,7 @@ fn addresses_that_come_are_served() {
     for last in 1..=70 {
         ip(&lab, &format!("address add 10.99.0.{last}/32 dev lo"));
     }
-    // Its own two IPv4 addresses and these, of which 64 fit; IPv6 is not listened to.
+    // Its own two IPv4 addresses and these, of which 64 fit; it does not listen on IPv6.
     assert_eq!(refresh(&mut engine), 72 - 64);
 }
 

@@ -1,4 +1,4 @@
-//! An interface as packet sockets see it: frames put on it, and frames seen on it with what the kernel knows beside them.
+//! An interface as packet sockets see it: sent frames, and received frames with the kernel's metadata.
 
 use crate::frame::{bytes, put16};
 use std::ffi::CString;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// No test waits longer for a frame or a datagram.
+/// Limit of a wait for a frame or datagram.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A packet socket on an interface of the network namespace in which it was opened.
@@ -16,23 +16,20 @@ pub(crate) struct Port {
     pub(crate) mac: [u8; 6],
 }
 
-/// A frame that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// With the VLAN tag that the kernel keeps beside it.
+    /// With the VLAN tag that the kernel keeps in metadata.
     pub(crate) frame: Vec<u8>,
-    /// It left; else it came.
     pub(crate) outgoing: bool,
-    /// Hardware is to complete its checksum, or would have to.
     pub(crate) partial: bool,
 }
 
-/// What is left to hardware in a frame that is sent.
+/// What a sent frame leaves to hardware.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Offload {
-    /// Where the UDP header begins whose checksum is to be completed.
+    /// Offset of the UDP header whose checksum is to be completed.
     pub(crate) l4: Option<usize>,
-    /// Bytes of payload in each of the datagrams that the frame is to be cut into.
+    /// Payload bytes of each datagram that the frame is to be split into.
     pub(crate) segment: u16,
 }
 
@@ -44,7 +41,7 @@ const UDP_SEGMENTS: u8 = 5;
 impl Port {
     pub(crate) fn open(interface: &str) -> Self {
         let name = CString::new(interface).unwrap();
-        // SAFETY: plain system calls; what they read and write is as long as they are told, and outlives them.
+        // SAFETY: plain system calls; their buffers have the given lengths and outlive them.
         unsafe {
             let all = (libc::ETH_P_ALL as u16).to_be();
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all));
@@ -85,7 +82,7 @@ impl Port {
         assert_eq!(result, sent.len() as isize, "{}", io::Error::last_os_error());
     }
 
-    /// The next frame that is there already.
+    /// Does not wait.
     pub(crate) fn next(&self) -> Option<Seen> {
         let mut buffer = vec![0u8; HEADER + 65536];
         let mut control = [0u64; 16];
@@ -119,12 +116,11 @@ impl Port {
         }
     }
 
-    /// The frames that are there already and in which `of_interest`.
+    /// Does not wait.
     pub(crate) fn all(&self, of_interest: impl Fn(&Seen) -> bool) -> Vec<Seen> {
         std::iter::from_fn(|| self.next()).filter(of_interest).collect()
     }
 
-    /// Waits for a frame in which `of_interest`.
     pub(crate) fn wait(&self, of_interest: impl Fn(&Seen) -> bool) -> Option<Seen> {
         let until = Instant::now() + PATIENCE;
         loop {

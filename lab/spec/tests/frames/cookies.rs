@@ -1,4 +1,4 @@
-//! Cookies in datagrams: who carries the right one receives what is sent to its address (T13).
+//! Cookies in datagrams prove the sender's address (T13).
 
 use crate::frame::bytes;
 use crate::shells::{SECRET, TIME, config};
@@ -6,17 +6,16 @@ use midflight_dataplane::Cookies;
 use midflight_wire::{MAGIC, Operation};
 use std::net::SocketAddr;
 
-/// Where SUBMIT, CANCEL, PROBE, REGISTER and COOKIE have an identity, and behind it its cookie.
+/// Offset of the identity in SUBMIT, CANCEL, PROBE, REGISTER and COOKIE; its cookie follows.
 const IDENTITY: usize = 24;
 const COOKIE: usize = 32;
 const END: usize = 40;
 
-/// A datagram with the cookie that the switch gives its sender, where it has a field for one.
+/// Writes the switch's cookie for this sender, if the datagram has the field.
 pub(crate) fn with_cookie(from: SocketAddr, datagram: Vec<u8>) -> Vec<u8> {
     with_cookie_at(TIME, from, datagram)
 }
 
-/// The same at another time.
 pub(crate) fn with_cookie_at(now_ns: u64, from: SocketAddr, mut datagram: Vec<u8>) -> Vec<u8> {
     if asks_for_cookie(&datagram) {
         let given = Cookies::new(SECRET, config().cookie_ns).give(now_ns, identity(&datagram), from);
@@ -25,13 +24,12 @@ pub(crate) fn with_cookie_at(now_ns: u64, from: SocketAddr, mut datagram: Vec<u8
     datagram
 }
 
-/// Whether its sender has to show a cookie, at least at times.
+/// Whether the switch may demand a cookie for it.
 pub(crate) fn asks_for_cookie(datagram: &[u8]) -> bool {
     use Operation::{Cancel, Probe, Register, Submit};
     matches!(operation(datagram), Some(Submit | Cancel | Probe | Register))
 }
 
-/// Whether it is the switch's COOKIE.
 pub(crate) fn tells_cookie(datagram: &[u8]) -> bool {
     operation(datagram) == Some(Operation::Cookie)
 }
@@ -48,7 +46,7 @@ pub(crate) fn put_cookie(datagram: &mut [u8], cookie: u64) {
     datagram[COOKIE..END].copy_from_slice(&cookie.to_be_bytes());
 }
 
-/// Of a datagram of ours that has room for a cookie.
+/// `None` without room for a cookie.
 fn operation(datagram: &[u8]) -> Option<Operation> {
     let is_ours = datagram.len() >= END && datagram.starts_with(&MAGIC.to_be_bytes());
     is_ours.then(|| Operation::from_number(datagram[3])).flatten()

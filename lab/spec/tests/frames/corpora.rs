@@ -1,4 +1,4 @@
-//! What fuzzers found worth keeping, as frames: each is answered and counted as by the core in this process, or by the model.
+//! The fuzzers' corpora as frames: answered and counted as by the core in this process, or by the model.
 
 use crate::capture::Port;
 use crate::engine::FrameEngine;
@@ -25,7 +25,7 @@ fn with_port(act: impl FnOnce(&Rc<Port>) + Send) {
     lab.within(Place::Switch, || act(&Rc::new(Port::open("host0")))).unwrap();
 }
 
-/// Any bytes as a datagram, one after the other to one switch.
+/// Any bytes as datagrams, in turn to one switch.
 #[test]
 fn datagrams_of_the_corpora_are_taken_as_by_the_core() {
     with_port(|port| {
@@ -46,7 +46,7 @@ fn datagrams_of_the_corpora_are_taken_as_by_the_core() {
     });
 }
 
-/// Stories of many packets, in which answers go to others too: each against the model.
+/// Sequences of packets whose answers also go to other parties; each against the model.
 #[test]
 fn games_of_the_corpus_are_played_as_by_the_model() {
     with_port(|port| {

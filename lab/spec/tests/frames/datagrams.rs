@@ -1,4 +1,4 @@
-//! Datagrams that clients and executors send.
+//! Datagrams of clients and executors.
 
 use midflight_wire::{
     Cancel, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo, TaskName, VERSION,
@@ -7,7 +7,6 @@ use midflight_wire::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
-/// The switch's epoch in these tests.
 pub(crate) const EPOCH: u32 = 7;
 
 pub(crate) fn probe(client: u64, sequence: u32) -> Vec<u8> {
@@ -25,7 +24,6 @@ pub(crate) fn register(executor: u64, slots: u8) -> Vec<u8> {
     counting(&Register { executor: executor.into(), ..Register::new(EPOCH, 1) }, slots)
 }
 
-/// The slots that a REGISTERED names.
 pub(crate) fn registered(answer: &[u8]) -> Vec<SlotName> {
     let (fixed, rest) = Registered::ref_from_prefix(answer).unwrap();
     let names = <[SlotName]>::ref_from_bytes(rest).unwrap();
@@ -33,7 +31,7 @@ pub(crate) fn registered(answer: &[u8]) -> Vec<SlotName> {
     names.to_vec()
 }
 
-/// Later than all before it.
+/// Increases with each call.
 fn counter() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     1 + LAST.fetch_add(1, Ordering::Relaxed)
@@ -44,19 +42,18 @@ pub(crate) fn retrieve(slots: &[SlotName], sequence: u32) -> Vec<u8> {
     packet(&Retrieve { counter: counter().into(), ..Retrieve::new(EPOCH, 0) }, &waits)
 }
 
-/// A KEEPALIVE for a switch that ran before: answered by RESET.
+/// A KEEPALIVE for an earlier switch: answered by RESET.
 pub(crate) fn keepalive_of_another_epoch() -> Vec<u8> {
     let wait = Wait { slot: 1.into(), generation: 1.into(), sequence: 1.into() };
     packet(&Keepalive { counter: counter().into(), ..Keepalive::new(EPOCH + 1, 0) }, &[wait])
 }
 
-/// What anybody may ask, and is answered by whoever the frame came from: a CANCEL of a client that the switch does not know.
+/// A CANCEL of an unknown client, which is answered to any sender.
 pub(crate) fn question(client: u64, sequence: u32) -> Vec<u8> {
     packet(&Cancel { client: client.into(), ..Cancel::new(0, sequence) }, &[TaskName::new(1, 0)])
 }
 
-/// A packet of so many bytes, at least 8, of a version that the switch does not speak: answered by VERSION, the shortest
-/// datagram that there is.
+/// A packet of `length` bytes, at least 8, of an unknown version: answered by VERSION, the shortest datagram.
 pub(crate) fn of_another_version(length: usize) -> Vec<u8> {
     let mut datagram = probe(1, 1);
     datagram[2] = VERSION + 1;
@@ -64,12 +61,10 @@ pub(crate) fn of_another_version(length: usize) -> Vec<u8> {
     datagram
 }
 
-/// The operation of a datagram.
 pub(crate) fn operation(datagram: &[u8]) -> Operation {
     Operation::from_number(datagram[3]).unwrap()
 }
 
-/// How many records a datagram has.
 pub(crate) fn records(datagram: &[u8]) -> u8 {
     datagram[4]
 }

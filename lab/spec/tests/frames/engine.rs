@@ -1,5 +1,5 @@
-//! An engine that is told everything by frames: each datagram is put into one, which XDP and then, if XDP passes it, TC
-//! takes. The answers are read from what they send, on a real interface.
+//! An engine driven by frames: each datagram becomes a frame for XDP and, if XDP passes it, for TC. Answers are read
+//! from what leaves on a real interface.
 
 use crate::capture::Port;
 use crate::frame::{Flow, is_of_switch, read};
@@ -16,15 +16,15 @@ pub(crate) struct FrameEngine {
     shells: Shells,
     port: Rc<Port>,
     stand_ins: StandIns,
-    /// Datagrams by who took them: XDP, TC, user space.
+    /// Datagrams handled by XDP, TC, user space.
     pub(crate) taken: [u64; 3],
 }
 
 impl FrameEngine {
-    /// `port`: where answers that are copies leave. `ipv4`: by which frames a story of IPv4 is told.
+    /// `port`: where answers that are copies leave. `ipv4`: the frames' version for transcripts of IPv4.
     pub(crate) fn new(config: &TasksConfig, epoch: u32, secret: u128, port: &Rc<Port>, ipv4: bool) -> Self {
         let shells = shells_with(config, epoch, secret).expect("there were some before");
-        handed_over(&shells); // of a test before
+        handed_over(&shells); // from an earlier test
         Self { shells, port: Rc::clone(port), stand_ins: StandIns::new(config, secret, ipv4), taken: [0; 3] }
     }
 
@@ -33,7 +33,7 @@ impl FrameEngine {
         Flow { from_mac: PEER_MAC, to_mac: self.port.mac, tags: vec![], to: own(from.is_ipv4()), from }
     }
 
-    /// What left by the interface since the last time, in the order of the core's answers: TC sends the last one first.
+    /// New frames on the interface, in the order of the core's answers: TC sends the last one first.
     fn left(&self) -> Vec<Vec<u8>> {
         let mut frames: Vec<_> =
             self.port.all(|seen| is_of_switch(&seen.frame)).into_iter().map(|seen| seen.frame).collect();
@@ -41,14 +41,14 @@ impl FrameEngine {
         frames
     }
 
-    /// What user space does with what the shells leave to it.
+    /// Handles what the kernel programs leave to user space.
     fn call(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let (from, mut out) = (self.flow(from).from, Out::new());
         let verdict = KernelTasks::packet(&mut self.shells, now_ns, from, datagram, &mut out).unwrap();
         (verdict, self.of_originals(now_ns, &out))
     }
 
-    /// The COOKIE that the shells leave for the process's socket, which sends it by the kernel's routes.
+    /// The COOKIE that the process's socket must send by the kernel's routes.
     fn cookie_handed_over(&self, now_ns: u64, flow: &Flow) -> Vec<Datagram> {
         assert!(self.left().is_empty(), "a frame may be forged");
         let sent = handed_over(&self.shells).into_iter().map(|(own, to, datagram)| {
@@ -84,7 +84,7 @@ impl FrameEngine {
         self.taken[shell] += 1;
         let (asked, verdict) = departure.asked.expect("the core was asked");
         assert_eq!(asked, datagram);
-        // Where the next hop of the one who asks is known, its cookie goes there by XDP.
+        // If the sender's next hop is known, XDP sends the cookie there.
         if verdict == Verdict::NoCookie && departure.action != Action::Transmit {
             return (verdict, self.cookie_handed_over(now_ns, &flow));
         }

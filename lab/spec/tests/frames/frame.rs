@@ -1,4 +1,4 @@
-//! Ethernet frames with a UDP datagram, written and read.
+//! Writes and reads Ethernet frames with a UDP datagram.
 
 use crate::shells::PORT;
 use etherparse::{
@@ -10,13 +10,11 @@ pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const IPV6: u16 = 0x86dd;
 pub(crate) const Q: u16 = 0x8100;
 pub(crate) const AD: u16 = 0x88a8;
-/// The shortest Ethernet frame.
 pub(crate) const LEAST: usize = 60;
 
-/// A VLAN tag: its type, and priority and number.
+/// VLAN tag: type, then priority and number.
 pub(crate) type Tag = (u16, u16);
 
-/// Who talks to whom, and by what kind of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) from_mac: [u8; 6],
@@ -27,7 +25,6 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The opposite direction.
     pub(crate) fn back(&self) -> Self {
         Self { from_mac: self.to_mac, to_mac: self.from_mac, tags: self.tags.clone(), from: self.to, to: self.from }
     }
@@ -36,22 +33,18 @@ impl Flow {
         self.from.is_ipv4()
     }
 
-    /// Where the IP header begins.
     pub(crate) fn l3(&self) -> usize {
         14 + 4 * self.tags.len()
     }
 
-    /// Where the UDP header begins.
     pub(crate) fn l4(&self) -> usize {
         self.l3() + if self.is_ipv4() { 20 } else { 40 }
     }
 
-    /// The frame as a switch sends it.
     pub(crate) fn answer(&self, payload: &[u8]) -> Vec<u8> {
         self.frame(payload, true)
     }
 
-    /// The frame as somebody may send it: with header fields that a switch does not use.
     pub(crate) fn request(&self, payload: &[u8]) -> Vec<u8> {
         self.frame(payload, false)
     }
@@ -98,7 +91,6 @@ impl Flow {
         frame
     }
 
-    /// The Ethernet header with its tags.
     pub(crate) fn ethernet(&self, kind: u16) -> Vec<u8> {
         let mut header = [self.to_mac, self.from_mac].concat();
         for (tag, number) in &self.tags {
@@ -109,7 +101,7 @@ impl Flow {
         header
     }
 
-    /// The checksum that a sender leaves who lets hardware complete it: of the pseudo-header alone.
+    /// The checksum left to hardware: over the pseudo-header alone.
     pub(crate) fn partial_sum(&self, payload: &[u8]) -> u16 {
         let length = 8 + payload.len() as u32;
         let addresses = match (self.from.ip(), self.to.ip()) {
@@ -125,15 +117,14 @@ impl Flow {
         sum as u16
     }
 
-    /// The same frame with such a checksum.
     pub(crate) fn partial(&self, mut frame: Vec<u8>, payload: &[u8]) -> Vec<u8> {
         put16(&mut frame, self.l4() + 6, self.partial_sum(payload));
         frame
     }
 }
 
-/// Reads a frame that a switch sent; every byte of it must be as it would be written. The last bytes of a short frame may be
-/// missing where it did not meet hardware yet.
+/// Reads a switch's frame, every byte of which must be as expected. Padding may be missing before the frame meets
+/// hardware.
 pub(crate) fn read(frame: &[u8]) -> (Flow, Vec<u8>) {
     let (flow, payload) = take_apart(frame);
     let written = flow.answer(&payload);
@@ -142,7 +133,7 @@ pub(crate) fn read(frame: &[u8]) -> (Flow, Vec<u8>) {
     (flow, payload)
 }
 
-/// The same where hardware completes the checksum.
+/// Reads a frame whose checksum is left to hardware.
 pub(crate) fn read_partial(frame: &[u8]) -> (Flow, Vec<u8>) {
     let (flow, payload) = take_apart(frame);
     let written = flow.partial(flow.answer(&payload), &payload);
@@ -173,7 +164,6 @@ fn take_apart(frame: &[u8]) -> (Flow, Vec<u8>) {
     (flow, udp[8..usize::from(get16(udp, 4))].to_vec())
 }
 
-/// The ports of a UDP datagram in a frame.
 pub(crate) fn ports(frame: &[u8]) -> Option<(u16, u16)> {
     match SlicedPacket::from_ethernet(frame).ok()?.transport? {
         TransportSlice::Udp(udp) => Some((udp.source_port(), udp.destination_port())),
@@ -197,7 +187,6 @@ pub(crate) fn put16(to: &mut [u8], at: usize, value: u16) {
     to[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Writes the header checksum of an IPv4 header anew.
 pub(crate) fn sum_ipv4(frame: &mut [u8], l3: usize) {
     put16(frame, l3 + 10, 0);
     let end = frame.len().min(l3 + usize::from(frame[l3] & 0xf) * 4);

@@ -1,4 +1,4 @@
-//! What the shells leave alone: the frame goes on as it came, and is counted where it may have been the switch's.
+//! Frames that the kernel programs leave unchanged to the kernel; those that may have been for the switch are counted.
 
 use crate::datagrams::question;
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, get16, put16, sum_ipv4};
@@ -7,13 +7,13 @@ use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_wire::PACKET_MAX;
 use std::net::{IpAddr, SocketAddr};
 
-/// Less than this, `BPF_PROG_RUN` does not give to TC.
+/// `BPF_PROG_RUN` gives TC no shorter frame.
 const WHOLE_HEADERS: usize = 14 + 40;
 
-/// A frame, and the name by which it is counted, if it is.
+/// Label, frame, and the counter it raises, if any.
 struct Case(&'static str, Vec<u8>, Option<&'static str>);
 
-/// XDP counts it, TC does not again.
+/// XDP counts it; TC does not count it again.
 fn assert_left_alone(tasks: &mut KernelTasks, Case(name, frame, count): Case) {
     let untouched = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
     let (departure, counts) = counted(tasks, |tasks| tasks.run_xdp(TIME, &Arrival::new(&frame)).unwrap());
@@ -35,7 +35,7 @@ fn assert_all_left_alone(cases: Vec<Case>) {
     cases.into_iter().for_each(|case| assert_left_alone(&mut shells, case));
 }
 
-/// A flow that is taken: by loopback, on which TC runs here.
+/// An accepted flow: by loopback, on which TC runs here.
 fn ours(ipv4: bool) -> Flow {
     Flow { to_mac: NO_MAC, ..flow(ipv4, 0) }
 }
@@ -44,7 +44,7 @@ fn payload() -> Vec<u8> {
     question(1, 1)
 }
 
-/// The good frame, changed by hand; the checksum of an IPv4 header is made good again.
+/// A valid frame after `change`, with a correct IPv4 header checksum.
 fn changed(ipv4: bool, change: impl FnOnce(&mut Vec<u8>, usize, usize)) -> Vec<u8> {
     let flow = ours(ipv4);
     let mut frame = flow.request(&payload());
@@ -103,7 +103,7 @@ fn what_is_somebody_elses() {
     assert_all_left_alone(cases);
 }
 
-/// From where nobody can have sent: what becomes of such is for the kernel's own stack to say.
+/// Impossible source addresses are left to the kernel's stack.
 #[test]
 fn t13_what_nobody_can_have_sent() {
     let from = |address: &str, port: u16| {
@@ -142,7 +142,7 @@ fn t13_what_nobody_can_have_sent() {
     assert_all_left_alone(cases);
 }
 
-/// Another one of its addresses than the one that is asked.
+/// Not the address that the request is for.
 #[test]
 fn t13_what_claims_to_come_from_another_address_of_the_switch() {
     let Some(mut shells) = shells() else { return };
@@ -157,7 +157,7 @@ fn t13_what_claims_to_come_from_another_address_of_the_switch() {
     }
 }
 
-/// The neighbours of the addresses above are as good as any.
+/// Neighbours of the addresses above are ordinary.
 #[test]
 fn what_its_neighbours_send_is_taken() {
     let Some(mut shells) = shells() else { return };
@@ -185,7 +185,7 @@ fn what_its_neighbours_send_is_taken() {
     }
 }
 
-/// Addresses of IPv4 are served in frames of IPv4 only, and no frame is for nowhere.
+/// IPv4 addresses are served in IPv4 frames only, and a frame must have a valid destination.
 #[test]
 fn what_is_for_an_address_that_no_frame_can_be_for() {
     let case = |address: &str| {
@@ -195,7 +195,6 @@ fn what_is_for_an_address_that_no_frame_can_be_for() {
     assert_all_left_alone(["0.0.0.0", "127.0.0.1", "::", "::1", "::ffff:192.0.2.1"].map(case).into());
 }
 
-/// Every frame that ends early, however early.
 #[test]
 fn what_is_cut_off() {
     let mut cases = Vec::new();
@@ -331,7 +330,7 @@ fn options_of_ipv4() {
     ]);
 }
 
-/// A frame with these extension headers, each by its number and its bytes behind the first.
+/// A frame with these extension headers: number, and bytes after the first.
 fn extended(headers: &[(u8, &[u8])], change: impl FnOnce(&mut Vec<u8>, usize)) -> Vec<u8> {
     let flow = ours(false);
     let mut frame = flow.request(&payload());
@@ -382,7 +381,7 @@ fn extension_headers_and_fragments_of_ipv6() {
     ]);
 }
 
-/// The frame may go on behind the datagram: Ethernet fills short ones up, and some hardware leaves its checksum.
+/// Ethernet padding, and a checksum that some hardware leaves.
 #[test]
 fn bytes_behind_the_datagram_are_nobodys() {
     by_both(|shells, ipv4| {

@@ -1,6 +1,6 @@
-//! Frames through the shells: what XDP and TC take, leave alone, answer and send, byte for byte. The frames are written and
-//! read by a library that knows nothing of Midflight. And the shells on interfaces: attached, found, kept, taken over. Needs
-//! root and a kernel with BPF arenas, and where there are interfaces, iproute2; skips loudly without.
+//! Frames through XDP and TC: what they accept, leave alone, answer and send, byte for byte. An independent library
+//! writes and reads the frames. Also the programs on interfaces: attached, found, pinned, taken over. Needs root, a
+//! kernel with BPF arenas, and for interfaces iproute2; prints SKIPPED without them.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

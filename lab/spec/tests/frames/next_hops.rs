@@ -1,4 +1,4 @@
-//! The next hop cache: from whom the shells learn an executor's next hop, and that nobody else can change it.
+//! The next hop cache: from which packets it learns an executor's next hop; no other sender can change it.
 
 use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
 use crate::frame::{Flow, bytes, read};
@@ -9,7 +9,7 @@ use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_wire::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
-/// Two slots of one socket retrieve by different paths: the executor has moved, and the older next hop is forgotten.
+/// Two slots of one socket retrieve by different paths: the executor has moved, and its older next hop is forgotten.
 #[test]
 fn an_executor_who_moves_is_followed() {
     on_stage(|stage, ipv4| {
@@ -22,7 +22,7 @@ fn an_executor_who_moves_is_followed() {
     });
 }
 
-/// Who forges an executor's address, but does not know what his slots are called, does not get his tasks.
+/// A forger of an executor's address that does not know its slots' names gets none of its tasks.
 #[test]
 fn t13_a_forger_teaches_no_next_hop() {
     on_stage(|stage, ipv4| {
@@ -40,8 +40,8 @@ fn t13_a_forger_teaches_no_next_hop() {
     });
 }
 
-/// The same by the process's socket, which a forger can reach with a fragment: the cache stays as it is. Only the executor
-/// itself, by the socket, removes its entry.
+/// A forger can reach the process's socket with a fragment: the cache does not change. Only the executor itself removes
+/// its entry through the socket.
 #[test]
 fn t13_a_forger_makes_no_next_hop_forgotten() {
     on_stage(|stage, ipv4| {
@@ -60,8 +60,7 @@ fn t13_a_forger_makes_no_next_hop_forgotten() {
     });
 }
 
-/// Whoever copies an executor's RETRIEVE and sends it from elsewhere, at once or late, gets none of its tasks, and makes no
-/// next hop forgotten.
+/// A copied RETRIEVE from another sender, early or late, gets no tasks and removes no next hop.
 #[test]
 fn t13_a_copy_teaches_no_next_hop() {
     on_stage(|stage, ipv4| {
@@ -85,7 +84,7 @@ fn t13_a_copy_teaches_no_next_hop() {
     });
 }
 
-/// So many executors that several share a place in the cache, each with a parked slot.
+/// Enough executors that several share a place in the cache, each with a parked slot.
 fn park_many(stage: &mut Stage<'_>) -> (Vec<Flow>, Vec<SlotName>) {
     let many = TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
     stage.shells.restart(&many, EPOCH, SECRET).unwrap();
@@ -99,7 +98,6 @@ fn park_many(stage: &mut Stage<'_>) -> (Vec<Flow>, Vec<SlotName>) {
     (all, names)
 }
 
-/// No executor's next hop is taken for another's.
 #[test]
 fn a_next_hop_is_only_ever_that_of_its_executor() {
     on_a_stage(|stage| {
@@ -116,7 +114,7 @@ fn a_next_hop_is_only_ever_that_of_its_executor() {
     });
 }
 
-/// A next hop is learned again after a place before its own has become free: it must not end up in both places.
+/// A next hop is learned again after an earlier place has become free: it must not be in both places.
 #[test]
 fn a_next_hop_that_is_forgotten_is_forgotten_everywhere() {
     on_a_stage(|stage| {
@@ -135,8 +133,8 @@ fn a_next_hop_that_is_forgotten_is_forgotten_everywhere() {
     });
 }
 
-/// Nobody can choose addresses that evict others from the cache: neither addresses whose parts cancel out in the hash,
-/// nor addresses that would be neighbours with another salt.
+/// A sender cannot choose addresses that evict others from the cache: neither addresses whose parts cancel out in the
+/// hash, nor addresses that collide under another salt.
 #[test]
 fn t13_places_in_the_cache_cannot_be_chosen() {
     on_a_stage(|stage| {
@@ -161,7 +159,7 @@ fn t13_places_in_the_cache_cannot_be_chosen() {
         for step in [0, 16] {
             assert_eq!(known(stage, &by_sum(step)), 64, "in steps of 2^{step}");
         }
-        // The highest bits of one half of the address could balance those of the other.
+        // The highest bits of one half of the address could cancel those of the other.
         let by_halves = (0..64_u8).map(|number| {
             let mut ip = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
             ip[7] ^= number >> 3 << 5;
@@ -177,7 +175,7 @@ fn t13_places_in_the_cache_cannot_be_chosen() {
     });
 }
 
-/// `hop_hash` of `dataplane/xdp/next_hops.h` with a guessed salt, for IPv4 addresses.
+/// `hop_hash` of `dataplane/xdp/next_hops.h` with a guessed salt, for IPv4.
 fn place_by(salt: u64, address: SocketAddr) -> u64 {
     let IpAddr::V4(ip) = address.ip() else { panic!("{address}") };
     let low = u64::from(u32::from_le_bytes(ip.octets())) << 32 | 0xffff_0000;

@@ -1,4 +1,4 @@
-//! The reads program by frames: requests and replies are forwarded in the frames in which they came.
+//! The reads program with frames: it forwards requests and replies in the frames that they came in.
 
 use crate::capture::Port;
 use crate::frame::{Flow, Q, hex, put16, read, sum_ipv4};
@@ -20,10 +20,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 const SET: u16 = 9;
 const INCARNATION: u64 = 0x1234_5678;
 const KEY: &[u8] = b"key";
-/// Of no even length, and too long for one round of copying.
+/// Odd length, and too long for one round of copying.
 const VALUE: &[u8] = &[0xa5; 77];
 
-/// Where a request has the client's cookie.
 const COOKIE: Range<usize> = offset_of!(Request, client)..offset_of!(Request, client) + 8;
 
 type Counts = Vec<(&'static str, u64)>;
@@ -34,7 +33,6 @@ struct Switch {
     ipv4: bool,
 }
 
-/// Does something with a switch, by each version of IP.
 fn by_both(act: impl Fn(&mut Switch)) {
     static SPARE: LazyLock<Spare<ReadsProgram>> = LazyLock::new(Spare::default);
     for ipv4 in [true, false] {
@@ -85,14 +83,13 @@ impl Switch {
         counted(&mut self.shells, |shells| shells.run_xdp(TIME, &Arrival::new(frame)).unwrap())
     }
 
-    /// What a replica says about sessions; the answer leaves by TC.
+    /// A replica's packet about sessions; the answer leaves by TC.
     fn say(&mut self, slot: u8, datagram: &[u8]) {
         let frame = self.replica(slot).request(datagram);
         let departure = self.shells.run_tc(TIME, &Arrival::new(&frame)).unwrap();
         assert_eq!((departure.action, departure.asked.unwrap().1), (Action::Transmit, Verdict::Ok));
     }
 
-    /// The session begins. The switch learns where its leader is.
     fn begin(&mut self) {
         let member = |slot| Replica {
             address: self.replica(slot).from.into(),
@@ -113,7 +110,6 @@ impl Switch {
         self.say(0, &packet(&beat, &replicas));
     }
 
-    /// It learns where the follower is.
     fn greet(&mut self) {
         let (incarnation, echo) = (INCARNATION.into(), (TIME - 1).into());
         self.say(1, Hello { incarnation, echo, set: SET.into(), slot: 1, ..Hello::new(0, 1) }.as_bytes());
@@ -130,7 +126,7 @@ impl Switch {
         }
     }
 
-    /// A request goes by XDP to a replica. Returns it as it came there.
+    /// A request goes by XDP to a replica. Returns the request as received there.
     fn passes(&mut self, operation: Operation, slot: u8) -> Vec<u8> {
         let asked = self.client().request(&self.request(operation));
         let (departure, counts) = self.xdp(&asked);
@@ -142,8 +138,8 @@ impl Switch {
     }
 }
 
-/// T13: a client that is known gets its next cookie by its own next hop, whoever sent the frame, and without the process: so its
-/// requests go on when that is gone. One that is not known gets its cookie by the process.
+/// T13: a known client gets its next cookie by its own next hop, whichever host sent the frame. This needs no process, so
+/// its requests continue if the process dies. An unknown client gets its cookie from the process.
 #[test]
 fn t13_a_known_client_gets_its_next_cookie_at_its_own_place() {
     by_both(|switch| {
@@ -169,7 +165,6 @@ fn t13_a_known_client_gets_its_next_cookie_at_its_own_place() {
     });
 }
 
-/// What a replica answers to a READ.
 fn answer(asked: &[u8], value: &[u8]) -> Vec<u8> {
     let (request, _) = Request::ref_from_prefix(asked).unwrap();
     let mut reply = *request;
@@ -181,7 +176,7 @@ fn end_of(frame: &mut [u8]) -> &mut u8 {
     frame.last_mut().unwrap()
 }
 
-/// R6: a READ and its reply are forwarded in place; each frame is as the switch would write it, checksums too.
+/// R6: each forwarded frame is as the switch would write it, including checksums.
 #[test]
 fn r6_a_read_and_its_reply_pass_in_place() {
     by_both(|switch| {
@@ -199,12 +194,11 @@ fn r6_a_read_and_its_reply_pass_in_place() {
     });
 }
 
-/// What becomes of a frame: where it goes, as what, the verdict, and what is counted.
+/// Where the frame goes, its new content, the verdict, and the counts.
 type Fate = (Action, String, Option<Verdict>, Counts);
 
 impl Switch {
-    /// What becomes of a frame where the switch serves few addresses, so that usual frames go the short way through XDP, and where it
-    /// serves so many that all go the long one.
+    /// Outcomes of a frame on XDP's fast path (the switch serves few addresses) and on the slow path (it serves many).
     fn both_ways(&mut self, frame: &[u8]) -> [Fate; 2] {
         let few = vec![own(true).ip(), own(false).ip()];
         let more = (1..=4).map(|host| IpAddr::from([198, 51, 100, host])).chain(few.clone()).collect();
@@ -222,8 +216,8 @@ impl Switch {
     }
 }
 
-/// The short way through XDP is only a faster one: every frame ends as on the long way, whichever byte of its headers is another one.
-/// (The operation is left alone: a WRITE would change what the next frame finds.)
+/// Every frame ends alike on XDP's fast and slow path, whichever header byte changes. (Except the operation: a WRITE
+/// would change state for the next frame.)
 #[test]
 fn the_short_way_is_the_long_one() {
     by_both(|switch| {
@@ -254,7 +248,7 @@ fn the_short_way_is_the_long_one() {
     });
 }
 
-/// The same for frames that are unusual in more than one byte.
+/// The same for frames that are unusual in several bytes.
 #[test]
 fn what_is_unusual_goes_the_long_way() {
     by_both(|switch| {
@@ -304,7 +298,7 @@ fn a_write_and_its_reply_pass_in_place() {
     });
 }
 
-/// The switch looks at a READ's header only, so its receiver must see what was damaged: the checksum stays wrong by as much.
+/// The switch checks only a READ's header, so it must keep the checksum's error for the receiver.
 #[test]
 fn damage_to_a_read_stays_visible() {
     by_both(|switch| {
@@ -322,7 +316,7 @@ fn damage_to_a_read_stays_visible() {
     });
 }
 
-/// A WRITE or its reply decides about a key group, so damaged ones are not taken.
+/// A WRITE or its reply changes a key group, so the switch rejects a damaged one.
 #[test]
 fn damage_to_a_write_is_seen_here() {
     by_both(|switch| {
@@ -335,7 +329,7 @@ fn damage_to_a_write_is_seen_here() {
     });
 }
 
-/// A checksum that the sender left to hardware is made whole before the frame goes on: the next link may be one of hardware.
+/// The switch completes a checksum that the sender left to hardware: the next link may need it.
 #[test]
 fn a_checksum_left_to_hardware_is_made_whole() {
     by_both(|switch| {
@@ -356,7 +350,7 @@ fn a_checksum_left_to_hardware_is_made_whole() {
     });
 }
 
-/// A follower of which the switch has not heard gets its READ by the process's socket, all of it; after its HELLO by XDP.
+/// The process's socket sends the READ to an unknown follower; after its HELLO, XDP does.
 #[test]
 fn a_read_to_an_unknown_place_is_handed_over() {
     by_both(|switch| {
@@ -374,7 +368,7 @@ fn a_read_to_an_unknown_place_is_handed_over() {
     });
 }
 
-/// A replica that has not spoken to the switch: frames reach it as the kernel's routes and neighbours say, if forwarding is allowed.
+/// A replica unknown to the switch: frames reach it by the kernel's routes and neighbours, if forwarding is allowed.
 #[test]
 fn a_read_to_a_place_that_only_the_kernel_knows_passes_in_place() {
     let Some(lab) = lab(2) else { return };
@@ -411,7 +405,7 @@ fn a_read_to_a_place_that_only_the_kernel_knows_passes_in_place() {
     lab.within(Place::Switch, story).unwrap();
 }
 
-/// A damaged one must not get a right checksum from the process's socket.
+/// The process's socket must not give a damaged one a correct checksum.
 #[test]
 fn damage_is_not_handed_over() {
     by_both(|switch| {
@@ -424,7 +418,7 @@ fn damage_is_not_handed_over() {
     });
 }
 
-/// R1: a reply that comes after a later WRITE is cut off behind the key, and goes to the leader as a READ.
+/// R1: a reply after a later WRITE is cut off after the key, and goes to the leader as a READ.
 #[test]
 fn r1_a_reply_that_is_too_late_is_turned_back() {
     by_both(|switch| {
@@ -443,7 +437,7 @@ fn r1_a_reply_that_is_too_late_is_turned_back() {
     });
 }
 
-/// Datagrams that are shorter than their header, or than they say, are refused and change nothing.
+/// Datagrams shorter than their header or their stated length are refused and change nothing.
 #[test]
 fn r7_what_is_cut_off_is_refused() {
     by_both(|switch| {

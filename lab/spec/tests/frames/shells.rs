@@ -1,4 +1,4 @@
-//! Shells to run frames through. Loading them takes a second, so tests hand them on.
+//! Loads XDP and TC programs for tests. Loading takes a second, so tests reuse them.
 
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
@@ -11,35 +11,31 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
-/// The time of everything.
 pub(crate) const TIME: u64 = 1_000_000_000;
-/// The switch's, by which it gives cookies.
 pub(crate) const SECRET: u128 = 1;
 pub(crate) const PORT: u16 = 7700;
 pub(crate) const PEER_MAC: [u8; 6] = [0x02, 0x11, 0x22, 0x33, 0x44, 0x55];
 pub(crate) const OWN_MAC: [u8; 6] = [0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee];
-/// Loopback's: TC takes only what is sent to the interface that it came by.
+/// Loopback's: TC accepts only frames to the MAC address of their interface.
 pub(crate) const NO_MAC: [u8; 6] = [0; 6];
 
-/// Shells with an empty queue; they serve [`own`].
+/// Programs with an empty queue; they serve [`own`].
 pub(crate) type Shells = KernelOnce<TasksProgram>;
 
 pub(crate) fn config() -> TasksConfig {
     TasksConfig { queue: 64, slots: 64, clients: 16, ..TasksConfig::default() }
 }
 
-/// Bounds that no test exceeds.
 fn largest() -> TasksConfig {
     TasksConfig { queue: 4096, slots: 4096, clients: 4096, ..TasksConfig::default() }
 }
 
-/// Says on the terminal, past the tests' capture, that a test was skipped.
+/// Prints on the terminal, past the tests' capture, that a test was skipped.
 pub(crate) fn skip(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
 }
 
-/// Shells, where this machine can have them.
 pub(crate) fn shells() -> Option<Shells> {
     shells_with(&config(), EPOCH, SECRET)
 }
@@ -59,13 +55,11 @@ pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u128) -> Opt
     Some(shells)
 }
 
-/// Does something with shells, by each version of IP.
 pub(crate) fn by_both(act: impl Fn(&mut Shells, bool)) {
     let Some(mut shells) = shells() else { return };
     [true, false].into_iter().for_each(|ipv4| act(&mut shells, ipv4));
 }
 
-/// A lab, where this machine can have one.
 pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     match midflight_net::available() {
         Err(missing) => {
@@ -76,25 +70,24 @@ pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     }
 }
 
-/// Runs `ip` on the lab's switch.
 pub(crate) fn ip(lab: &Lab, arguments: &str) {
     let status = lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().unwrap();
     assert!(status.success(), "ip {arguments}");
 }
 
-/// Sets whether forwarding is allowed for packets from the interface to the lab's first host: only then the kernel names next hops.
+/// Allows or forbids forwarding from the interface to the lab's first host; the kernel names next hops only where it is
+/// allowed.
 pub(crate) fn forward(lab: &Lab, ipv4: bool, may: bool) {
     let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
     let setting = format!("{name}={}", u8::from(may));
     assert!(lab.command(Place::Switch, "sysctl").args(["-qw", &setting]).status().unwrap().success());
 }
 
-/// Where the switch serves: nobody in a story is there.
+/// The switch's address; no transcript uses it.
 pub(crate) fn own(ipv4: bool) -> SocketAddr {
     if ipv4 { SocketAddr::from(([192, 0, 2, 1], PORT)) } else { format!("[2001:db8:ffff::1]:{PORT}").parse().unwrap() }
 }
 
-/// Somebody who talks to it.
 pub(crate) fn peer(ipv4: bool, number: u16) -> SocketAddr {
     let port = 40_000 + number;
     if ipv4 {
@@ -104,12 +97,11 @@ pub(crate) fn peer(ipv4: bool, number: u16) -> SocketAddr {
     }
 }
 
-/// From a peer to the switch.
 pub(crate) fn flow(ipv4: bool, number: u16) -> Flow {
     Flow { from_mac: PEER_MAC, to_mac: OWN_MAC, tags: vec![], from: peer(ipv4, number), to: own(ipv4) }
 }
 
-/// What the shells counted during `act`.
+/// What `act` made the programs count.
 pub(crate) fn counted<P: SoftProgram>(
     kernel: &mut Kernel<P>,
     act: impl FnOnce(&mut Kernel<P>) -> Departure<P::Verdict>,
@@ -121,7 +113,7 @@ pub(crate) fn counted<P: SoftProgram>(
     (departure, differences.filter(|&(_, difference)| difference != 0).collect())
 }
 
-/// What the shells left to user space since the last time: from where, to whom, what.
+/// What the programs newly left to user space: local address, peer, datagram.
 pub(crate) fn handed_over<P: SoftProgram>(shells: &Kernel<P>) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
     let mut all = Vec::new();
     let mut handover = shells.open_handover().unwrap();

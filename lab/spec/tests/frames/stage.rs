@@ -1,4 +1,4 @@
-//! A switch between a client and an executor: frames are given to its shells, and what leaves by its interfaces is seen.
+//! A switch between a client and an executor: the test gives it frames and captures what leaves its interfaces.
 
 use crate::capture::Port;
 use crate::cookies::with_cookie;
@@ -11,20 +11,16 @@ use midflight_net::{Lab, Place};
 use midflight_wire::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
-/// Shells in a lab's switch, whose interfaces lead to two hosts.
+/// Kernel programs in a lab's switch with interfaces to two hosts.
 pub(crate) struct Stage<'a> {
     pub(crate) shells: Shells,
     pub(crate) lab: &'a Lab,
-    /// By which the client's frames come.
     pub(crate) near: Port,
-    /// By which the executor's come.
     pub(crate) far: Port,
 }
 
-/// The executor's MAC address.
 const FAR_MAC: [u8; 6] = [0x02, 0xfa, 0x11, 0x22, 0x33, 0x44];
 
-/// Does something on a stage where nothing has happened yet.
 pub(crate) fn on_a_stage(act: impl FnOnce(&mut Stage<'_>) + Send) {
     let Some(shells) = shells() else { return };
     let Some(lab) = lab(2) else { return };
@@ -36,7 +32,6 @@ pub(crate) fn on_a_stage(act: impl FnOnce(&mut Stage<'_>) + Send) {
     .unwrap();
 }
 
-/// The same twice, by each version of IP.
 pub(crate) fn on_stage(act: impl Fn(&mut Stage<'_>, bool) + Send + Sync) {
     on_a_stage(|stage| {
         for ipv4 in [true, false] {
@@ -57,18 +52,18 @@ impl Stage<'_> {
         Flow { from_mac: FAR_MAC, to_mac: self.far.mac, ..flow(ipv4, 100 + number) }
     }
 
-    /// A frame of the client, with his cookie, given to TC as if XDP had passed it on.
+    /// Gives TC a client's frame with its cookie, as if XDP had passed it on.
     pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure<Verdict> {
         self.tc(&flow.request(&with_cookie(flow.from, datagram.to_vec()))).0
     }
 
-    /// Any frame by the client's link, given to TC, and what is counted.
+    /// Gives TC any frame on the client's link. Also returns what was counted.
     pub(crate) fn tc(&mut self, frame: &[u8]) -> (Departure<Verdict>, Vec<(&'static str, u64)>) {
         let arrival = Arrival { interface: self.near.index, ..Arrival::new(frame) };
         counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap())
     }
 
-    /// A frame of an executor, with his cookie, given to XDP and, if that passes it, to TC; the answer, if there is one.
+    /// Gives XDP and, if it passes the frame, TC an executor's frame with its cookie. Returns the answer, if any.
     pub(crate) fn by_both(&mut self, flow: &Flow, datagram: &[u8]) -> Option<Vec<u8>> {
         let frame = flow.request(&with_cookie(flow.from, datagram.to_vec()));
         let arrival = Arrival { interface: self.far.index, ..Arrival::new(&frame) };
@@ -80,7 +75,6 @@ impl Stage<'_> {
         (departure.action == Action::Transmit).then(|| read(&departure.frame).1)
     }
 
-    /// An executor with slots that wait.
     pub(crate) fn park(&mut self, flow: &Flow, executor: u64, slots: u8) -> Vec<SlotName> {
         let names = registered(&self.by_both(flow, &register(executor, slots)).unwrap());
         for name in &names {
@@ -89,7 +83,7 @@ impl Stage<'_> {
         names
     }
 
-    /// What left by the interfaces to the client and to the executor.
+    /// Frames that left to the client and to the executor.
     pub(crate) fn sent(&self) -> [Vec<Vec<u8>>; 2] {
         [&self.near, &self.far].map(|port| {
             let ours = port.all(|seen| seen.outgoing && is_of_switch(&seen.frame));
@@ -97,13 +91,13 @@ impl Stage<'_> {
         })
     }
 
-    /// From where, to whom, what.
+    /// Local address, peer, datagram.
     pub(crate) fn handed_over(&mut self) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
         handed_over(&self.shells)
     }
 
-    /// The client submits a task for a waiting executor. The answer goes back, and the task to user space, together with our
-    /// address that the executor sends to, if its next hop was learned.
+    /// The client submits a task for a parked executor. The answer goes back, and the task to user space, with our
+    /// address that the executor sends to, if its next hop was `learned`.
     pub(crate) fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
         let (departure, counts) = self.tc(&client.request(&with_cookie(client.from, submit(1, sequence, 1))));
         assert_eq!(counts, [("tc_taken", 1), ("tc_answered", 1), ("handed_over", 1)]);

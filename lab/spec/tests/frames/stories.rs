@@ -1,4 +1,4 @@
-//! The stories of `transcripts/tasks/`, told by frames of both families.
+//! Runs `transcripts/tasks/` with IPv4 and IPv6 frames.
 
 use crate::capture::Port;
 use crate::engine::FrameEngine;
@@ -8,7 +8,7 @@ use midflight_spec::transcript::{TasksVocabulary, run};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Byte for byte what the files say, whichever shell answers.
+/// Byte for byte as in the files, whether XDP or TC answers.
 #[test]
 fn frames_tell_the_stories() {
     let Some(_) = shells() else { return };

@@ -1,4 +1,4 @@
-//! What TC takes, and where its answers leave.
+//! What TC accepts, and where its answers leave.
 
 use crate::cookies::with_cookie;
 use crate::datagrams::{
@@ -15,7 +15,7 @@ use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, VERSION_OPERATI
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// One datagram, with everything that XDP might have done: to its sender, longer and shorter.
+/// One datagram of each case that XDP could have handled: to its sender, longer and shorter.
 #[test]
 fn one_answer_is_the_packet_itself() {
     on_stage(|stage, ipv4| {
@@ -50,7 +50,7 @@ fn what_owes_nothing_is_dropped() {
     });
 }
 
-/// From the address that the executor talks to, by the interface and to the MAC address that his last RETRIEVE came by.
+/// From the address that the executor uses, by the interface and to the MAC address of its last RETRIEVE.
 #[test]
 fn t6_a_task_goes_to_the_executor_where_its_retrieve_came_from() {
     on_stage(|stage, ipv4| {
@@ -74,7 +74,7 @@ fn t6_a_task_goes_to_the_executor_where_its_retrieve_came_from() {
     });
 }
 
-/// The most that a datagram can owe: an answer, and 32 tasks to 32 executors. Who is waited for comes first.
+/// The most that a datagram can owe: an answer, and 32 tasks to 32 executors. The longest wait comes first.
 #[test]
 fn thirty_three_answers_leave_the_last_one_first() {
     on_stage(|stage, ipv4| {
@@ -91,7 +91,7 @@ fn thirty_three_answers_leave_the_last_one_first() {
     });
 }
 
-/// A datagram that owes several to its sender alone: a RETRIEVE of which one slot is void.
+/// A datagram that owes several answers to its sender alone: a RETRIEVE with one void slot.
 #[test]
 fn several_answers_to_the_sender_go_back() {
     on_stage(|stage, ipv4| {
@@ -139,7 +139,7 @@ fn where_the_families_differ_user_space_sends() {
     });
 }
 
-/// Client and executor who ask the switch by an address of the lab, whose routes lead to the executor.
+/// A client and an executor that use a lab address of the switch, with routes to the executor.
 fn routed(stage: &mut Stage<'_>, ipv4: bool) -> (Flow, Flow) {
     let host = stage.lab.hosts()[1].clone();
     let (there, here): (IpAddr, IpAddr) =
@@ -154,22 +154,21 @@ fn know_neighbour(stage: &Stage<'_>, neighbour: &Flow) {
     stage.ip(&format!("neigh replace {} lladdr 02:fa:11:22:33:44 dev host1 nud permanent", neighbour.from.ip()));
 }
 
-/// Slots retrieve by the process's socket: the next hop of their executor is forgotten.
+/// Slots retrieve through the process's socket, so their executor's next hop is forgotten.
 fn wait_by_socket(stage: &mut Stage<'_>, executor: &Flow, names: &[SlotName], sequence: u32) {
     let mut out = Out::new();
     stage.shells.packet(TIME, executor.from, &retrieve(names, sequence), &mut out).unwrap();
     assert_eq!((out.len(), stage.shells.stats().parked), (0, names.len() as u32));
 }
 
-/// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if forwarding is allowed
-/// and they know it; otherwise user space sends. The routes here are the lab's.
+/// An executor whose datagrams come through the process's socket is reached by the kernel's routes and neighbours if
+/// forwarding is allowed and they are known. Otherwise user space sends. The routes are the lab's.
 #[test]
 fn where_no_next_hop_was_learned_the_kernel_is_asked() {
     on_stage(|stage, ipv4| {
         let (client, executor) = routed(stage, ipv4);
         let names = stage.park(&executor, 5, 8);
         wait_by_socket(stage, &executor, &names, 2);
-        // There may be no such neighbour yet.
         let neighbour = executor.from.ip().to_string();
         let _ = stage.lab.command(Place::Switch, "ip").args(["neigh", "del", &neighbour, "dev", "host1"]).status();
         stage.assert_handed_over(&client, &executor, false, 1);
@@ -186,7 +185,7 @@ fn where_no_next_hop_was_learned_the_kernel_is_asked() {
     });
 }
 
-/// The longest answer passes the narrowest link that may carry IPv6. Ways of IPv4 may be narrower: user space cuts it up.
+/// The longest answer fits the minimum MTU of IPv6. On a narrower IPv4 path, user space fragments it.
 #[test]
 fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
     on_stage(|stage, ipv4| {
@@ -212,7 +211,7 @@ fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
     });
 }
 
-/// A next hop on an interface that is down, and then gone: user space sends.
+/// If the next hop's interface is down or gone, user space sends.
 #[test]
 fn where_the_next_hop_is_gone_user_space_sends() {
     on_a_stage(|stage| {
@@ -225,8 +224,8 @@ fn where_the_next_hop_is_gone_user_space_sends() {
     });
 }
 
-/// Answers that find the ring full are lost, and counted. The executor who has not heard of his task asks again, and is
-/// told by a frame. Others notice nothing, and the process takes what is there by pieces.
+/// Answers that find the ring full are lost and counted. The executor that missed its task asks again and is answered
+/// by a frame. Others notice nothing, and the process drains the ring piece by piece.
 #[test]
 fn t2_a_full_ring_is_counted_and_nobody_waits_for_ever() {
     on_stage(|stage, ipv4| {
@@ -287,7 +286,7 @@ fn what_is_for_another_machine_or_was_merged_is_left_alone() {
     });
 }
 
-/// The whole payload, and no more, is read also where an answer was longer than the packet.
+/// All of the payload, and no more, is read even if an earlier answer was longer than the packet.
 #[test]
 fn every_length_arrives_whole() {
     on_stage(|stage, ipv4| {
@@ -302,13 +301,13 @@ fn every_length_arrives_whole() {
     });
 }
 
-/// A sum that an interface made over the packet does not outlive it. TC answers such a packet only once the kernel has
-/// forgotten that there is a sum; `BPF_PROG_RUN` looks at the number nevertheless, and finds another packet than it was of.
-/// Had TC passed the packet on, the number would be right.
+/// A checksum that hardware computed over the packet must not outlive it. TC answers only once the kernel has dropped
+/// it; `BPF_PROG_RUN` checks it nevertheless, and finds that it no longer fits. If TC had passed the packet on, it
+/// would fit.
 #[test]
 fn a_sum_by_hardware_is_forgotten_before_an_answer() {
     on_stage(|stage, ipv4| {
-        // Answered by more bytes: else the answer would have the same sum, which addresses and ports exchanged do not change.
+        // The answer is longer; otherwise it would have the same sum, which swapped addresses and ports do not change.
         let client = stage.client(ipv4);
         let mut frame = client.request(&with_cookie(client.from, probe(1, 1)));
         let summed = |frame: &[u8], stage: &mut Stage<'_>| {

@@ -1,4 +1,4 @@
-//! What the kernel's verifier has to do before it takes the programs.
+//! Effort of the kernel's verifier for the programs.
 
 use crate::shells::skip;
 use midflight_dataplane::kernel::Kernel;
@@ -7,10 +7,10 @@ use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
 use midflight_dataplane::{TasksConfig, TasksProgram};
 
-/// The verifier gives up after 1,000,000. Other versions of the kernel and the compiler need more or fewer.
+/// The verifier gives up after 1,000,000. Other versions of kernel and compiler need more or fewer.
 const INSTRUCTIONS_MAX: u64 = 400_000;
 
-/// Instructions that the verifier looked at, of each BPF program that this process holds.
+/// Instructions that the verifier processed for each BPF program of this process.
 fn verified() -> Vec<u64> {
     let descriptors = std::fs::read_dir("/proc/self/fdinfo").unwrap();
     let told = descriptors.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
@@ -18,7 +18,7 @@ fn verified() -> Vec<u64> {
         .collect()
 }
 
-/// Whether this machine can have such programs.
+/// False if this machine cannot load the program.
 fn check<P: SoftProgram>(config: &P::Config) -> bool {
     let _loaded = match Kernel::<P>::new(config, 1, 1, 0) {
         Err(missing) if missing.is_unavailable() => {

@@ -1,5 +1,5 @@
-//! The shells on interfaces of a lab, with frames that really come and go: what hosts put on their links and see there, and
-//! what their sockets make of it.
+//! XDP and TC on the interfaces of a lab, with real frames: what hosts send and see on their links, and what their
+//! sockets receive.
 
 use crate::capture::{Offload, PATIENCE, Port, Seen};
 use crate::cookies::with_cookie_at;
@@ -22,7 +22,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
-/// A switch in a lab, and the links of its hosts.
 struct Stage {
     engine: KernelEngine<TasksProgram>,
     hosts: [Port; 2],
@@ -59,7 +58,7 @@ fn switch(ipv4: bool) -> SocketAddr {
     SocketAddr::new(address, PORT)
 }
 
-/// A socket of a host, and the frames of its datagrams.
+/// A host's socket, and the frames of its datagrams.
 struct Endpoint {
     host: usize,
     socket: UdpSocket,
@@ -81,25 +80,24 @@ impl Stage {
         self.engine.kernel().shell_count(name)
     }
 
-    /// The shells' counts that are not 0.
+    /// The nonzero counts.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let names = SHELL_COUNTS.iter().map(|&(name, _)| name);
         names.zip(self.engine.kernel().shell_counts()).filter(|&(_, count)| count > 0).collect()
     }
 
-    /// The frame by which a datagram from the switch came.
+    /// The frame that carried a datagram from the switch.
     fn frame_to(&self, endpoint: &Endpoint) -> Seen {
         let is_answer = |seen: &Seen| !seen.outgoing && ports(&seen.frame) == Some((PORT, endpoint.flow.from.port()));
         self.hosts[endpoint.host].wait(is_answer).expect("a frame comes")
     }
 
-    /// Whether interfaces complete checksums, at the host's end or the switch's.
+    /// Sets whether the host's and the switch's end of a link complete checksums.
     fn checksums_by_hardware(&self, host: usize, host_does: bool, switch_does: bool) {
         self.lab.checksums_by_hardware(At::Host(host), HOST_INTERFACE, host_does).unwrap();
         self.lab.checksums_by_hardware(At::Switch, &self.lab.interfaces()[host], switch_does).unwrap();
     }
 
-    /// Registers slots and lets them wait.
     fn park(&self, executor: &Endpoint, number: u64, slots: u8) -> Vec<SlotName> {
         let names = registered(&executor.ask(&register(number, slots)));
         let parked = self.engine.kernel().stats().parked;
@@ -110,7 +108,7 @@ impl Stage {
         names
     }
 
-    /// Until so many slots wait: nothing is answered to who must wait.
+    /// Waits until this many slots are parked, since parking has no answer.
     fn await_parked(&self, slots: u32) {
         let until = Instant::now() + PATIENCE;
         while self.engine.kernel().stats().parked != slots {
@@ -121,7 +119,7 @@ impl Stage {
 }
 
 impl Endpoint {
-    /// With the cookie that the switch gives now.
+    /// With the current cookie.
     fn send(&self, datagram: &[u8]) {
         let datagram = self.with_cookie(datagram);
         assert_eq!(self.socket.send_to(&datagram, self.flow.to).unwrap(), datagram.len());
@@ -161,8 +159,7 @@ fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
     });
 }
 
-/// Answers that are shorter than what they answer: VERSION, for which frames are filled up, and COOKIE to who has none,
-/// which leaves no record.
+/// VERSION, whose frames are padded, and COOKIE for a sender without one, which leaves no record.
 #[test]
 fn short_answers_reach_sockets() {
     for mode in [XdpMode::Native, XdpMode::Generic] {
@@ -181,8 +178,8 @@ fn short_answers_reach_sockets() {
     }
 }
 
-/// Each interface by itself: where a veth is not known as one, what XDP leaves alone is answered by TC, which asks the
-/// kernel. A frame of which the kernel says nothing is refused there, although its sum looks the same.
+/// Interface by interface: where a veth is not known as one, TC answers what XDP leaves alone, and asks the kernel. It
+/// refuses a frame of which the kernel knows nothing, although its sum looks the same.
 #[test]
 fn a_checksum_left_to_hardware_is_believed_by_interface() {
     on_stage(XdpMode::Native, |stage, ipv4| {
@@ -196,7 +193,7 @@ fn a_checksum_left_to_hardware_is_believed_by_interface() {
             assert_eq!(stage.count(taken_by), before + 1, "{:?}", stage.counts());
             let forged = client.flow.partial(client.flow.request(&question(1, 2)), &question(1, 2));
             stage.hosts[host].send(&forged, Offload::default());
-            // XDP on a veth takes it. Behind it on the same link: who is answered first was taken first.
+            // XDP accepts it on a veth. The second frame on the same link tells which was accepted first.
             let first = if host == 0 { 3 } else { 2 };
             assert_eq!(client.ask(&question(1, 3))[12..16], [0, 0, 0, first]);
         }
@@ -204,8 +201,8 @@ fn a_checksum_left_to_hardware_is_believed_by_interface() {
     });
 }
 
-/// A SUBMIT for an executor who waits, with its checksum made by the sender or left to hardware, over links that complete
-/// checksums and links that do not: what arrives is right in each case, or is known to be completed later.
+/// A SUBMIT for a parked executor, with its checksum complete or left to hardware, over links with and without checksum
+/// offload: each arrives correct, or known as incomplete.
 #[test]
 fn tc_sends_right_checksums_by_all_links() {
     for mode in [XdpMode::Native, XdpMode::Generic] {
@@ -233,7 +230,7 @@ fn tc_sends_right_checksums_by_all_links() {
     }
 }
 
-/// In generic mode, XDP sees packets of this machine whose checksums hardware is to complete; TC answers them.
+/// In generic mode, XDP sees local packets with incomplete checksums; TC answers them.
 #[test]
 fn generic_mode_serves_sockets_too() {
     on_stage(XdpMode::Generic, |stage, ipv4| {
@@ -247,7 +244,7 @@ fn generic_mode_serves_sockets_too() {
     });
 }
 
-/// Tags are in the frame for XDP, and half beside it for TC.
+/// XDP finds tags in the frame, TC partly in metadata.
 #[test]
 fn tagged_frames_are_answered_with_their_tags() {
     on_stage(XdpMode::Native, |stage, ipv4| {
@@ -277,7 +274,7 @@ fn tagged_frames_are_answered_with_their_tags() {
     });
 }
 
-/// A frame of a veth has hardly any room to grow: XDP takes what it finds before and behind it, and TC what is longer.
+/// A veth's frame has hardly any room to grow: XDP uses what it finds before and after it, TC handles longer answers.
 #[test]
 fn answers_longer_than_the_frame_arrive_whole() {
     on_stage(XdpMode::Native, |stage, ipv4| {
@@ -306,7 +303,7 @@ fn answers_longer_than_the_frame_arrive_whole() {
     });
 }
 
-/// It gets no answer, so it does not matter how long one would be.
+/// It gets no answer, so the length of one does not matter.
 #[test]
 fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
     on_stage(XdpMode::Native, |stage, ipv4| {
@@ -323,8 +320,8 @@ fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
     });
 }
 
-/// T2: executors whose tasks were lost repeat their waits when nothing is queued any more. The repeated answers are as long
-/// as the first ones.
+/// T2: executors that lost their tasks repeat their waits when nothing is queued. The repeated answers are as long as
+/// the first ones.
 #[test]
 fn t2_tasks_told_again_arrive_whole() {
     for mode in [XdpMode::Native, XdpMode::Generic] {
@@ -341,7 +338,7 @@ fn t2_tasks_told_again_arrive_whole() {
     }
 }
 
-/// Datagrams that were merged, or are to be cut up, reach the process's socket one by one.
+/// Merged datagrams, or frames to be split, reach the process's socket one by one.
 #[test]
 fn merged_datagrams_reach_the_socket() {
     on_stage(XdpMode::Generic, |stage, ipv4| {
@@ -360,7 +357,7 @@ fn merged_datagrams_reach_the_socket() {
     });
 }
 
-/// Fragments are put together by the kernel and reach the process's socket.
+/// The kernel reassembles fragments for the process's socket.
 #[test]
 fn fragments_reach_the_socket() {
     on_stage(XdpMode::Native, |stage, ipv4| {
@@ -374,7 +371,7 @@ fn fragments_reach_the_socket() {
     });
 }
 
-/// What only passes through, or is for others on the switch's machine, does not notice the shells, whatever port it is for.
+/// Traffic through the switch's machine or to its other services is not affected, on any port.
 #[test]
 fn other_traffic_goes_on() {
     for mode in [XdpMode::Native, XdpMode::Generic] {
@@ -403,7 +400,6 @@ fn other_traffic_goes_on() {
     }
 }
 
-/// Whether the switch answers a ping.
 fn is_echoed(stage: &Stage, flow: &Flow) -> bool {
     let ethernet = PacketBuilder::ethernet2(flow.from_mac, flow.to_mac);
     let (mut frame, echo) = (Vec::new(), etherparse::IcmpEchoHeader { id: 7, seq: 1 });

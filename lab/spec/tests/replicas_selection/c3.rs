@@ -1,14 +1,14 @@
-//! C3 with floating point, which goes along with what the core has chosen, if that is as good.
+//! C3 with floating point, which accepts the core's choice if it is as good.
 
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_replicas::select::{C3, Candidates, Choice, Counts, ESTIMATE_LIFETIME, Selector, Server, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A score that is higher by this share counts as equal. The core's numbers have 32 bits.
+/// Scores within this share count as equal. The core's numbers have 32 bits.
 const SAME: f64 = 1e-6;
 
-/// The averages of a server once more, because C3 does not say its scores.
+/// A second copy of a server's averages, because C3 does not expose its scores.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mirror {
     known_until: Nanos,
@@ -21,7 +21,7 @@ pub(crate) struct Lenient {
     c3: C3,
     selectors: f64,
     mirrors: Vec<Mirror>,
-    /// The server that the core has chosen.
+    /// The core's choice.
     forced: Arc<AtomicU32>,
 }
 
@@ -51,7 +51,7 @@ impl Lenient {
 }
 
 impl Selector for Lenient {
-    /// Wherever scores differ, both choose the same.
+    /// If scores differ, both choose the same.
     fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice {
         let chosen = Server(self.forced.load(Ordering::Relaxed) as u16);
         if self.c3.clone().choose(now, candidates, random) != Choice::Send(chosen) {

@@ -1,4 +1,4 @@
-//! An operator that chooses itself, and an `RsNode`, which get the same requests and answers.
+//! An operator with a built-in selector, and an `RsNode`, which get the same requests and answers.
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::replicas::{Outcome, ReplicasConfig, ReplicasProgram, Rule, RuleOrder, Selection, Verdict};
@@ -21,7 +21,7 @@ pub(crate) const SERVERS: u16 = 6;
 const RSNODE: u16 = 1;
 const UNDER_WAY: u32 = 8;
 const EXPIRE: Nanos = 200 * MS;
-/// Replica groups, by their ids: the first names all servers in their order.
+/// Replica groups by id; the first has all servers.
 const GROUPS: [(u32, &[u8]); 4] = [(1, &[0, 1, 2, 3, 4, 5]), (2, &[0, 1, 2]), (0x00ab_cdef, &[5, 3, 4]), (4, &[2])];
 /// Requests that may still be answered, or answered again.
 const REMEMBERED: usize = 40;
@@ -92,7 +92,7 @@ impl Selector for SameBits {
     }
 }
 
-/// What is wrong with an answer.
+/// Defect of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wrong {
     Nothing,
@@ -104,13 +104,13 @@ pub(crate) enum Wrong {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A request of a replica group; the last one is not known.
+    /// A request of a replica group; the last one is unknown.
     Ask {
         group: usize,
         client: u8,
         backup: u8,
     },
-    /// An answer to one of the requests that were sent lately.
+    /// An answer to a recent request.
     Answer {
         which: usize,
         again: bool,
@@ -149,7 +149,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![8 => ask, 7 => answer, 3 => wait.prop_map(Step::Wait)]
 }
 
-/// A request to a server, as both have sent it.
+/// A request as both have sent it to a server.
 struct Sent {
     of_core: Vec<u8>,
     of_rsnode: Vec<u8>,
@@ -163,7 +163,7 @@ pub(crate) struct Pair<E> {
     requests: u64,
     sequence: u16,
     sent: VecDeque<Sent>,
-    /// Tells a selector which server the core has chosen.
+    /// Tells a selector the core's choice.
     forced: Option<Arc<AtomicU32>>,
 }
 
@@ -207,7 +207,7 @@ impl<E: Engine<Program = ReplicasProgram>> Pair<E> {
             Step::Answer { which, again, wrong, status } => self.answer(which, again, wrong, status),
             Step::Wait(time) => {
                 self.now += time;
-                // It looks at a part of those that have expired.
+                // Each tick visits a part of the expired ones.
                 while self.core.ask_tick(self.now).0 > 0 {}
                 self.rsnode.handle_timeout(self.now);
             }
@@ -283,7 +283,7 @@ impl<E: Engine<Program = ReplicasProgram>> Pair<E> {
         let of_core = [stats.selected, stats.untracked, stats.answered, stats.unmatched, stats.without_status];
         let of_rsnode = [right.selected, right.untracked, right.answered, right.unmatched, right.without_status];
         assert_eq!(of_core, of_rsnode, "selected, untracked, answered, unmatched, without status");
-        // The core counts what it has sent to a backup.
+        // The core counts requests sent to a backup.
         assert_eq!(stats.unknown_group, right.unknown_group - right.unknown_server);
         assert_eq!(
             [stats.statuses_absurd, stats.statuses_outdated, stats.expired, stats.under_way],

@@ -1,4 +1,4 @@
-//! Transcripts as files: read, written again, and compared.
+//! Reads, rewrites and compares transcript files.
 
 #[cfg(feature = "kernel")]
 use midflight_dataplane::program::{Program, SoftProgram};
@@ -7,10 +7,9 @@ use midflight_spec::transcript::{AnyEngine, KernelOnce, Spare, run};
 use midflight_spec::transcript::{Start, TranscriptError, Vocabulary};
 use std::path::{Path, PathBuf};
 
-/// Runs a transcript by an engine.
 pub(crate) type Run<V> = fn(&str, &mut Start<'_, V>) -> Result<String, TranscriptError>;
 
-/// The transcripts of a program with their paths; first replaced by `update`, if `UPDATE_TRANSCRIPTS` asks for it.
+/// A program's transcripts with their paths, first replaced by `update` if `UPDATE_TRANSCRIPTS` is set.
 pub(crate) fn read_all(program: &str, update: impl Fn(&Path, &str) -> String) -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts").join(program);
     let entries = std::fs::read_dir(&folder).expect("the folder exists");
@@ -28,12 +27,11 @@ pub(crate) fn read_all(program: &str, update: impl Fn(&Path, &str) -> String) ->
     paths.into_iter().map(read).collect()
 }
 
-/// A transcript with the answers of an engine.
 pub(crate) fn rewrite<V: Vocabulary>(path: &Path, transcript: &str, start: &mut Start<'_, V>, run: Run<V>) -> String {
     run(transcript, start).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Runs one transcript and describes the first line where the engine's answer differs.
+/// The first line where the engine's answer differs, in words.
 fn difference<V: Vocabulary>(path: &Path, transcript: &str, start: &mut Start<'_, V>, run: Run<V>) -> Option<String> {
     let answered = rewrite::<V>(path, transcript, start, run);
     let (mut said, mut written) = (answered.lines(), transcript.lines());
@@ -48,21 +46,20 @@ fn difference<V: Vocabulary>(path: &Path, transcript: &str, start: &mut Start<'_
     None
 }
 
-/// An engine gives the answers that are written.
 pub(crate) fn assert_same<V: Vocabulary>(transcripts: &[(PathBuf, String)], start: &mut Start<'_, V>, run: Run<V>) {
     let differences: String =
         transcripts.iter().filter_map(|(path, transcript)| difference::<V>(path, transcript, start, run)).collect();
     assert!(differences.is_empty(), "{differences}");
 }
 
-/// Whether a transcript is about this rule, and says so.
+/// Whether a transcript is about this rule, by file name and text.
 pub(crate) fn cites((path, transcript): &(PathBuf, String), letter: &str, rule: u32) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("{letter}{rule}_")))
         && transcript.contains(&format!("{}{rule}", letter.to_uppercase()))
 }
 
-/// The program in the kernel gives the answers that are written, called through `BPF_PROG_RUN`. `largest`: a configuration that needs as
-/// much memory as any of the transcripts'.
+/// Compares the program in the kernel, called through `BPF_PROG_RUN`. `largest`: a configuration with at least the
+/// memory of any transcript's.
 #[cfg(feature = "kernel")]
 pub(crate) fn assert_kernel_says_the_same<V: Vocabulary>(
     transcripts: &[(PathBuf, String)],
@@ -76,7 +73,7 @@ pub(crate) fn assert_kernel_says_the_same<V: Vocabulary>(
     };
     match KernelOnce::new(&spare, largest, 1, 1) {
         Err(missing) if missing.is_unavailable() => {
-            // Written directly, because the test harness captures what `eprintln!` prints.
+            // Written directly, because the test harness captures `eprintln!`.
             let line = format!("SKIPPED: {} in the kernel: {missing}\n", V::Program::NAME);
             std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr takes it");
         }

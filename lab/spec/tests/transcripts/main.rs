@@ -1,6 +1,6 @@
-//! Runs the transcripts in `transcripts/` against the engines of their programs: the answers must be those in the files.
-//! `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` writes the model's answers into the files, and those of
-//! the asic engine below them where it may differ; read the difference before you commit it.
+//! Runs the transcripts in `transcripts/` against the engines of their programs and compares the answers.
+//! `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` rewrites the files with the answers of the
+//! model and, where they may differ, of the asic engine; review the diff before you commit it.
 
 mod files;
 mod reads;

@@ -1,4 +1,4 @@
-//! Runs the transcripts of `transcripts/reads/` against the reference model, the C core, here and in the kernel, and the asic engine.
+//! Runs `transcripts/reads/` against the reference model, the C core (native and in the kernel) and the asic engine.
 
 use crate::files::{assert_same, cites, read_all, rewrite};
 use midflight_asic::reads::{AsicReads, UNIT_BITS};
@@ -8,7 +8,7 @@ use midflight_spec::transcript::{AnyEngine, CheckedNative, ReadsVocabulary, run,
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
+/// With their paths; rewritten first if `UPDATE_TRANSCRIPTS` is set.
 fn transcripts() -> &'static [(PathBuf, String)] {
     static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
     TRANSCRIPTS.get_or_init(|| {
@@ -49,7 +49,7 @@ fn core_answers_as_written() {
     assert_same::<ReadsVocabulary>(transcripts(), &mut new_core, run::<ReadsVocabulary>);
 }
 
-/// Each difference names its line of the list in `docs/internals/asic-reads.md`.
+/// Each difference names its line in the list of `docs/internals/asic-reads.md`.
 #[test]
 fn asic_answers_as_written_but_where_a_listed_difference_is_named() {
     assert_same::<ReadsVocabulary>(transcripts(), &mut new_asic, run_asic::<ReadsVocabulary>);
@@ -66,14 +66,14 @@ fn asic_answers_as_written_but_where_a_listed_difference_is_named() {
     }
 }
 
-/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+/// Through `BPF_PROG_RUN`.
 #[cfg(feature = "kernel")]
 #[test]
 fn kernel_answers_as_written() {
     crate::files::assert_kernel_says_the_same::<ReadsVocabulary>(transcripts(), &ReadsConfig::default());
 }
 
-/// Words in capitals in an answer say that it is wrong.
+/// The printer marks wrong fields by words in capitals.
 #[test]
 fn no_answer_is_known_to_be_wrong() {
     for (path, transcript) in transcripts() {
@@ -85,7 +85,7 @@ fn no_answer_is_known_to_be_wrong() {
     }
 }
 
-/// A command that makes no sense is refused with its line and what to write instead.
+/// The error has the line and says what to write instead.
 #[test]
 fn a_senseless_command_is_named_with_its_line() {
     let error =

@@ -1,4 +1,4 @@
-//! Runs the transcripts of `transcripts/replicas/` against the reference model and the C core, here and in the kernel.
+//! Runs `transcripts/replicas/` against the reference model, the C core (native and in the kernel) and the asic engine.
 
 use crate::files::{assert_same, cites, read_all, rewrite};
 use midflight_asic::replicas::AsicReplicas;
@@ -8,7 +8,7 @@ use midflight_spec::transcript::{AnyEngine, CheckedNative, ReplicasVocabulary, r
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
+/// With their paths; rewritten first if `UPDATE_TRANSCRIPTS` is set.
 fn transcripts() -> &'static [(PathBuf, String)] {
     static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
     TRANSCRIPTS.get_or_init(|| {
@@ -54,14 +54,14 @@ fn asic_answers_as_written() {
     assert_same::<ReplicasVocabulary>(transcripts(), &mut new_asic, run::<ReplicasVocabulary>);
 }
 
-/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+/// Through `BPF_PROG_RUN`.
 #[cfg(feature = "kernel")]
 #[test]
 fn kernel_answers_as_written() {
     crate::files::assert_kernel_says_the_same::<ReplicasVocabulary>(transcripts(), &ReplicasConfig::default());
 }
 
-/// Words in capitals in an answer say that it is wrong.
+/// The printer marks wrong fields by words in capitals.
 #[test]
 fn no_answer_is_known_to_be_wrong() {
     for (path, transcript) in transcripts() {
@@ -73,7 +73,7 @@ fn no_answer_is_known_to_be_wrong() {
     }
 }
 
-/// A command that makes no sense is refused with its line and what to write instead.
+/// The error has the line and says what to write instead.
 #[test]
 fn a_senseless_command_is_named_with_its_line() {
     let error =

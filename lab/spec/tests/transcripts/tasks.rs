@@ -1,4 +1,4 @@
-//! Runs the transcripts of `transcripts/tasks/` against the reference model, the C core and the asic engine.
+//! Runs `transcripts/tasks/` against the reference model, the C core (native and in the kernel) and the asic engine.
 
 use crate::files::{Run, assert_same, cites, read_all, rewrite};
 use midflight_dataplane::TasksConfig;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 type Start<'a> = midflight_spec::transcript::Start<'a, TasksVocabulary>;
 
-/// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
+/// With their paths; rewritten first if `UPDATE_TRANSCRIPTS` is set.
 fn transcripts() -> &'static [(PathBuf, String)] {
     static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
     TRANSCRIPTS.get_or_init(|| {
@@ -36,10 +36,9 @@ fn new_asic(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVo
     Box::new(PollingAsic::new(config, epoch, secret).expect("a pipeline has room for the transcript's queue"))
 }
 
-/// Each rule has at least one transcript.
 #[test]
 fn each_rule_has_a_transcript() {
-    // T18 is kept by executors alone.
+    // Only executors keep T18.
     for rule in (1..=17).chain([19]) {
         assert!(transcripts().iter().any(|transcript| cites(transcript, "t", rule)), "no transcript is about T{rule}");
     }
@@ -55,7 +54,7 @@ fn core_answers_as_written() {
     assert_all_same(&mut new_core, run::<TasksVocabulary>);
 }
 
-/// The safe program behind polling executors; each difference names the rule that allows it.
+/// The safe program with polling executors; each difference names the rule that allows it.
 #[test]
 fn asic_answers_as_written_but_where_its_contract_allows_a_difference() {
     assert_all_same(&mut new_asic, run_asic::<TasksVocabulary>);
@@ -70,7 +69,7 @@ fn asic_answers_as_written_but_where_its_contract_allows_a_difference() {
     }
 }
 
-/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+/// Through `BPF_PROG_RUN`.
 #[cfg(feature = "kernel")]
 #[test]
 fn kernel_answers_as_written() {
@@ -78,7 +77,7 @@ fn kernel_answers_as_written() {
     crate::files::assert_kernel_says_the_same::<TasksVocabulary>(transcripts(), &largest);
 }
 
-/// A command that makes no sense is refused with its line and what to write instead.
+/// The error has the line and says what to write instead.
 #[test]
 fn a_senseless_command_is_named_with_its_line() {
     let error =

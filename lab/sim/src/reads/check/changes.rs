@@ -1,5 +1,5 @@
-//! Changes of the members that meet other faults: a replica joins, leaves, or is replaced, while others crash, are cut off or stand
-//! still. Each has a random stream of its own, so that the rest of a trial is what it was.
+//! Membership changes combined with other faults: a replica joins, leaves, or is replaced, while others crash, are
+//! partitioned or paused. Each has its own random stream, so that the rest of a trial does not change.
 
 use super::draw::{cut, island, pick};
 use super::trial::{ClientSpec, Fault, Mode, Party, Trial, What};
@@ -8,12 +8,10 @@ use midflight_wire::reads::REPLICAS_MAX;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// When the first session has begun.
+/// After the first session has begun.
 const BEGINS_MS: u64 = 350;
-/// A scene needs so long.
 const LASTS_MS: u64 = 700;
 
-/// Adds changes to a trial, or none.
 pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.6) {
         return;
@@ -37,7 +35,6 @@ fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
     Fault { at_ms, for_ms, what: what.into() }
 }
 
-/// A change, perhaps made twice, and perhaps a fault that meets it.
 fn change(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let at_ms = random.random_range(BEGINS_MS..trial.heal_ms - 50);
     let place = random.random_range(0..trial.places());
@@ -58,7 +55,6 @@ fn change(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     faults
 }
 
-/// What happens while a place joins or leaves.
 fn meets(random: &mut Pcg64, trial: &Trial, at_ms: u64, place: usize) -> Fault {
     let at_ms = at_ms + random.random_range(0..80);
     let leader = if random.random_bool(0.7) { 0 } else { random.random_range(0..trial.replicas) };
@@ -82,12 +78,12 @@ fn meets(random: &mut Pcg64, trial: &Trial, at_ms: u64, place: usize) -> Fault {
     }
 }
 
-/// Two members leave, one right after the other; then they, and a third one that stays, are cut from the others. Together they were a
-/// majority before. Meanwhile the third may restart.
+/// Two members leave in quick succession; then they and a third one that stays, together an earlier majority, are cut
+/// off from the others. The third may restart.
 fn shrinking(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     busy(random, trial);
     let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
-    // The operator looks every 20 ms, and a change takes a round.
+    // The operator acts every 20 ms, and a change takes a round.
     let cut_ms = at_ms + if random.random_bool(0.5) { random.random_range(20..25) } else { random.random_range(1..60) };
     let last = trial.replicas - 1;
     let leaves = |replica| What::Leave { replica, returns: false };
@@ -103,8 +99,8 @@ fn shrinking(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     faults
 }
 
-/// All but the first leave; the last of them is renewed as soon as it has left, and just then the first one restarts. Nobody writes, so no
-/// entry follows of itself.
+/// All but the first leave; the last of them is renewed as soon as it has left, while the first one restarts. There are
+/// no writes, so no other entry follows.
 fn last_one(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     let apart_ms = random.random_range(45..75);
     trial.clients.iter_mut().for_each(|client| client.reads = 1.0);
@@ -120,8 +116,8 @@ fn last_one(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     faults
 }
 
-/// The leader's disk is slow, so that it has no snapshot for a new member, which goes on learning. Then only this one, a switch and a
-/// client hear the leader.
+/// The leader's disk is slow, so that it has no snapshot for a new member, which stays a learner. Then only the
+/// learner, a switch and a client hear the leader.
 fn leader_with_learner(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     busy(random, trial);
     trial.replicas = trial.replicas.max(3);
@@ -136,7 +132,7 @@ fn leader_with_learner(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     ]
 }
 
-/// The leader of a larger set has one follower on its side, or two of seven: less than a majority.
+/// The leader of a larger set keeps one follower, or two of seven: less than a majority.
 fn small_half(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     busy(random, trial);
     let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
@@ -149,7 +145,7 @@ fn small_half(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     faults
 }
 
-/// Two switches, and clients at work: one that only reads, and goes on where no write is answered; another that also writes.
+/// Two switches, and two busy clients: one only reads, so unanswered writes do not block it; the other also writes.
 fn busy(random: &mut Pcg64, trial: &mut Trial) {
     trial.switches = 2;
     trial.set.mode = Mode::Flair;

@@ -1,4 +1,4 @@
-//! Draws a trial from a seed. Keys and key groups are few, so that operations meet; times are short, so that much happens.
+//! Draws a trial from a seed. Few keys and key groups make operations collide; short times make much happen.
 
 use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial, What};
 use super::{changes, scenes};
@@ -8,7 +8,7 @@ use midflight_dataplane::reads::ReplyCheck;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Where all clocks run apart, each differs from the world's by this, and the set's bound admits it: 1.05 / 0.95 is less than 1.11.
+/// If all clocks drift, each differs from the world's by this, within the set's bound: 1.05 / 0.95 is less than 1.11.
 pub(super) const FARTHEST_PPM: i32 = 50_000;
 pub(super) const DRIFT_PPM: u64 = 110_000;
 
@@ -53,7 +53,7 @@ impl Trial {
     }
 }
 
-/// Some trials have a mode in the place of the drawn one. (It was drawn before there were these, and most bugs are found with it.)
+/// Replaces the drawn mode in some trials. (The draw is older than these modes, and finds most mutants.)
 fn choose_mode(random: &mut Pcg64, trial: &mut Trial) {
     let mode = if trial.replicas == 1 {
         Mode::Unreplicated
@@ -65,8 +65,8 @@ fn choose_mode(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
-/// In some trials replicas answer clients directly, and in some of these the network does not let it pass: to some clients from all
-/// replicas, or from one replica to all clients.
+/// In some trials replicas reply to clients directly, and in some of these the network blocks it: to some clients, or
+/// from one replica.
 fn return_directly(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.75) {
         return;
@@ -83,7 +83,6 @@ fn return_directly(random: &mut Pcg64, trial: &mut Trial) {
     trial.faults.sort_by_key(|fault| fault.at_ms);
 }
 
-/// What some trials have besides: faults that meet, and attackers.
 fn add_more(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.4) {
         scenes::add(random, trial);
@@ -93,7 +92,6 @@ fn add_more(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
-/// It ends with the other faults.
 fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
     let count = pick(random, &[10, 100, 1_000]);
     let what = match random.random_range(0..6) {
@@ -127,7 +125,7 @@ fn set(random: &mut Pcg64) -> SetSpec {
     }
 }
 
-/// Most work until the faults end; the others are done before the first fault, and wait for nothing.
+/// Most work until the faults end; the others finish before the first fault.
 fn client(random: &mut Pcg64, heal_ms: u64) -> ClientSpec {
     let think_us = pick(random, &[0, 1_000, 3_000, 10_000]);
     let lasting = (heal_ms * 1_000 / (think_us / 2 + 500)) as u32;
@@ -135,7 +133,7 @@ fn client(random: &mut Pcg64, heal_ms: u64) -> ClientSpec {
         workers: random.random_range(1..=4),
         operations: if think_us == 0 { pick(random, &[40, 400]) } else { lasting },
         think_us,
-        // Who only reads goes on where no write is answered.
+        // Unanswered writes do not block a client that only reads.
         reads: pick(random, &[0.2, 0.5, 0.8, 1.0, 1.0]),
         lanes: pick(random, &[1, 2, 16]),
     }
@@ -175,8 +173,8 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     Fault { at_ms: random.random_range(300..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what }
 }
 
-/// A clock runs at another rate, and may jump. A replica's does not: a promise or a fence would be over too early, as by a clock that
-/// drifts beyond the set's ρ.
+/// A clock drifts, and may jump. A replica's does not jump: its promises and fences would end early, as with drift
+/// beyond the set's ρ.
 fn drift(random: &mut Pcg64, trial: &Trial) -> What {
     let (party, ppm) = (party(random, trial), random.random_range(-PPM_MAX..=PPM_MAX));
     let jump_ms = pick(random, &[0, 0, 100]);
@@ -184,7 +182,7 @@ fn drift(random: &mut Pcg64, trial: &Trial) -> What {
     Common::Drift { party, ppm, ahead_ms }.into()
 }
 
-/// Faults that meet, around the replica that leads, mostly the first.
+/// Combined faults around the leader, mostly the first one.
 fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let leader = if random.random_bool(0.7) { 0 } else { random.random_range(0..trial.replicas) };
     let at_ms = random.random_range(300..trial.heal_ms);
@@ -193,29 +191,29 @@ fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let soon = |for_ms, what| Fault { at_ms: soon_ms, for_ms, what };
     let (switch, party) = (Party::Switch(0), Party::Replica(leader));
     match random.random_range(0..8) {
-        // All data goes while a switch does not hear that its session ends.
+        // FLUSHDB while a switch does not hear that its session ends.
         0 => vec![first(200, cut(party, switch, true)), soon(1, What::Flush)],
-        // Writes of a session come in the next one, and answers to them.
+        // Writes of a session arrive in the next one, and so do their replies.
         1 => vec![
             first(200, What::Late { party: switch, kind: Kind::Write, by_ms: 60, copies: false }),
             first(200, What::Late { party, kind: Kind::WriteReply, by_ms: 100, copies: true }),
             soon(1, What::Flush),
         ],
-        // Writes are under way for long, and some are lost.
+        // Writes are in flight for long, and some are lost.
         2 => vec![
             first(300, What::SlowDisk { replica: (leader + 1) % trial.replicas, by: 50 }),
             first(300, What::SlowDisk { replica: (leader + 2) % trial.replicas, by: 80 }),
             soon(200, What::Late { party: switch, kind: Kind::Write, by_ms: 100, copies: false }),
         ],
-        // The leader does not hear its switch, whose heartbeats go on; then it cannot end the session there.
+        // The leader does not hear its switch, whose heartbeats still arrive; then it cannot end the session there.
         3 => vec![first(150, cut(switch, party, false)), soon(300, island(trial, vec![switch], true))],
         4 => slow_disk(random, trial, leader, at_ms),
         _ => behind_its_back(random, trial, leader, at_ms),
     }
 }
 
-/// The leader's disk is slow, and one replica does not hear the leader. Then the leader loses what is not on its disk, while the third
-/// replica, which has it, is down.
+/// The leader's disk is slow, and one replica does not hear the leader. Then the leader loses what is not durable,
+/// while the third replica, which has it, is down.
 fn slow_disk(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Vec<Fault> {
     let (second, third) = ((leader + 1) % trial.replicas, (leader + 2) % trial.replicas);
     let fault = |at_ms, for_ms, what| Fault { at_ms, for_ms, what };
@@ -228,8 +226,8 @@ fn slow_disk(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Ve
     ]
 }
 
-/// The leader is cut from one replica, which campaigns; then it is alone with a switch. Meanwhile a third replica restarts, or is to
-/// lead.
+/// The leader is cut off from one replica, which campaigns; then it is alone with a switch. A third replica restarts,
+/// or gets the leadership.
 fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Vec<Fault> {
     let party = |place| Party::Replica((leader + place) % trial.replicas);
     let alone_at = at_ms + random.random_range(130..300);
@@ -251,13 +249,12 @@ pub(super) fn cut(from: Party, to: Party, both: bool) -> What {
     Common::Partition { from: vec![from], to: vec![to], both }.into()
 }
 
-/// These are cut from all others but the first client, which hears both sides.
+/// Cuts these off from all others except the first client, which hears both sides.
 pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
     let from = all(trial).into_iter().filter(|party| *party != Party::Client(0) && !on_it.contains(party)).collect();
     Common::Partition { from, to: on_it, both }.into()
 }
 
-/// Switches, replicas and clients.
 fn all(trial: &Trial) -> Vec<Party> {
     let switches = (0..trial.switches).map(Party::Switch);
     switches.chain(all_replicas(trial)).chain(all_clients(trial)).collect()
@@ -271,7 +268,6 @@ fn all_clients(trial: &Trial) -> Vec<Party> {
     (0..trial.clients.len()).map(Party::Client).collect()
 }
 
-/// All clocks run as far apart as they may, as long as the trial lasts.
 fn clocks(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let parties = (0..trial.switches).map(Party::Switch).chain((0..trial.replicas).map(Party::Replica));
     let drift = |party| {
@@ -296,7 +292,8 @@ fn late(random: &mut Pcg64, trial: &Trial) -> What {
     What::Late { party, kind, by_ms: random.random_range(1..400), copies: random.random_bool(0.5) }
 }
 
-/// Two parties, or a switch and all replicas, or islands: an old switch with one replica and the clients on one side.
+/// Between two parties, a switch and all replicas, or islands: an old switch with one replica and the clients on one
+/// side.
 fn partition(random: &mut Pcg64, trial: &Trial) -> What {
     let both = random.random_bool(0.7);
     let all = all(trial);
@@ -344,7 +341,7 @@ mod tests {
                 other => other.to_string(),
             }));
         }
-        // All that a trial may have: ten of the store's own, nine of every program.
+        // All kinds: ten of the store's own, nine common ones.
         assert_eq!(kinds.len(), 19, "{kinds:?}");
     }
 }

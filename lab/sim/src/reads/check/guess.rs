@@ -1,5 +1,4 @@
-//! What an attacker off the path can send: every packet, from addresses that it knows, with guesses in the place of all that only two
-//! parties know.
+//! What an attacker off the path can send: every packet, from known addresses, with guesses in place of all secrets.
 
 use crate::check::Craft;
 use midflight_wire::Header;
@@ -8,8 +7,8 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::mem::offset_of;
 
-/// What only two parties know: the half of an incarnation (`epoch`) and the whole, a request's number, a cookie (`client`, which is an
-/// address behind the switch). And what an attacker writes as it likes: session, SEQ, index, start, echo and times.
+/// Secrets: an incarnation and its half (`epoch`), a request's number, a cookie (`client`, which is an address behind
+/// the switch). And fields that an attacker sets freely: session, SEQ, index, start, echo and times.
 const GUESSED: [&str; 13] = [
     "request",
     "client",
@@ -26,8 +25,8 @@ const GUESSED: [&str; 13] = [
     "flags",
 ];
 
-/// No packet is taken from another address than its sender's, or it is a copy. The memory is that of a second, so that packets of
-/// ended sessions come again.
+/// No packet is accepted from another address than its sender's unless it is a copy. Remembers a second, so that
+/// packets of ended sessions are replayed.
 pub(super) const CRAFT: Craft =
     Craft { remembered: 4_096, is_packet, is_forgeable: is_packet, is_guessable: is_packet, guess };
 
@@ -35,7 +34,6 @@ fn is_packet(datagram: &[u8]) -> bool {
     parse(datagram).is_ok()
 }
 
-/// The structure that an operation begins with.
 const fn structure_of(operation: Operation) -> &'static str {
     match operation {
         Operation::Read | Operation::ReadReply | Operation::Write | Operation::WriteReply => "Request",
@@ -46,10 +44,10 @@ const fn structure_of(operation: Operation) -> &'static str {
     }
 }
 
-/// A field that an attacker writes as it likes keeps its value now and then, as it may be known: the present session's SID, say.
+/// Sometimes keeps a field that an attacker may know, such as the current SID.
 fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     let Some(operation) = datagram.get(3).and_then(|&number| Operation::from_number(number)) else { return datagram };
-    // The sequence of a HELLO is the secret of STATE, its answer. Behind the switch each packet has an epoch; before it none has.
+    // A HELLO's sequence is the secret of STATE, its answer. Packets have an epoch only behind the switch.
     let has_epoch = datagram.get(offset_of!(Header, epoch)..offset_of!(Header, sequence)).is_some_and(|e| e != [0; 4]);
     if has_epoch {
         random.fill(&mut datagram[offset_of!(Header, epoch)..offset_of!(Header, sequence)]);

@@ -1,4 +1,5 @@
-//! After the last fault all must heal, within stated times; then the history of all operations must be linearizable.
+//! After the last fault the store must recover within stated times; then the history of all operations must be
+//! linearizable.
 
 use super::rules::*;
 use super::run::ReadsSubject;
@@ -12,18 +13,17 @@ use midflight_reads::replica::Role;
 use midflight_spec::reads::history::{BYTES_MAX, Verdict};
 use std::collections::BTreeSet;
 
-/// Until all operations have ended, after the last fault: elections, sessions, and repeats of what was lost, one after the other.
+/// Limit for all operations to end after the last fault: elections, sessions, and repeats, one after the other.
 const ALL_END: Nanos = 20 * SECOND;
-/// Until the set has a session at a switch; until its members are those that it is to have, and all have caught up.
+/// Limit for a session at a switch; also for the intended membership with all replicas caught up.
 const SESSION: Nanos = 3 * SECOND;
-/// Reads show the leader which key groups are unstable, and a while later it makes them stable, if that message is not lost. So
-/// many times in a row none is, at a loss of 5 % at most.
-/// (They also take longer than the second in which a leader sends no READs to a replica that the faults had hidden from the switch.)
+/// Reads show the leader which key groups are unstable; a while later it makes them stable, if that message is not
+/// lost. At 5 % loss, this many consecutive losses do not occur. (The rounds also outlast the second in which a leader
+/// sends no READs to a replica that faults had hidden from the switch.)
 const REFRESHES: u32 = 13;
 const REFRESH: Nanos = 100 * MS;
-/// Interval of the checks whether all has healed.
 const CHECK_EVERY: Nanos = 20 * MS;
-/// Reads of each key by which it is seen who serves them.
+/// Reads per key that show which replicas serve it.
 const SAMPLE: usize = 24;
 
 impl ReadsSubject {
@@ -44,7 +44,6 @@ impl ReadsSubject {
         self.is_linearizable()
     }
 
-    /// The condition becomes true within this time, and stays so until it is looked at.
     fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
         let until = self.stage.world.now() + time;
         while let Err(broken) = is_so(self) {
@@ -64,14 +63,14 @@ impl ReadsSubject {
         Ok(())
     }
 
-    /// R5: all that was begun has an end.
+    /// R5: no operation is open.
     fn all_have_ended(&self) -> Checked {
         let open = self.stage.findings().open();
         holds!(R5, open == 0, "{open} operations have no end {} s after the last fault", ALL_END / SECOND);
         Ok(())
     }
 
-    /// R6: every replica that is to be a member is one, with a vote, and has applied what is committed.
+    /// R6: every intended member is a voter and has applied what is committed.
     fn all_have_caught_up(&self) -> Checked {
         let leader = self.leader().and_then(|leader| self.replica(leader));
         let Some(leader) = leader.map(|leader| leader.status(0)) else { return self.has_session() };
@@ -96,7 +95,6 @@ impl ReadsSubject {
         Ok(())
     }
 
-    /// Each key is read so many times, one after the other.
     fn read_all(&mut self, times: usize) {
         let client = self.stage.node(Party::Client(0));
         for key in self.load.keys.clone() {
@@ -107,7 +105,8 @@ impl ReadsSubject {
         }
     }
 
-    /// R6: every key group that is read is stable now, and followers serve its reads, unless the mode sends all to the leader.
+    /// R6: every key group that is read is stable, and followers serve its reads, unless the mode sends all to the
+    /// leader.
     fn reads_spread(&mut self) -> Checked {
         let (served, leader_only) = (self.served(), self.leader_only());
         self.read_all(SAMPLE);
@@ -117,7 +116,7 @@ impl ReadsSubject {
         let (after, members) = (self.served(), self.wanted());
         let idle: Vec<usize> = members.iter().copied().filter(|place| after[*place] == served[*place]).collect();
         let all_to_leader = matches!(self.stage.trial.set.mode, Mode::Raft | Mode::LeaderLease | Mode::Unreplicated);
-        // A network with faults may hide a replica from its leader for a while, but not most of them.
+        // Network faults may hide a replica from its leader for a while, but not most of them.
         holds!(R6, all_to_leader || idle.len() <= members.len() / 2, "the replicas {idle:?} serve no reads");
         Ok(())
     }
@@ -133,7 +132,6 @@ impl ReadsSubject {
         (0..self.stage.trial.places()).map(served).collect()
     }
 
-    /// The places that the set is to have.
     fn wanted(&self) -> Vec<usize> {
         let set = self.set.borrow();
         (0..set.len()).filter(|place| set[*place].is_wanted()).collect()
@@ -147,7 +145,7 @@ impl ReadsSubject {
         Ok(())
     }
 
-    /// R1, and with it R2 and R3: what was acknowledged is there, once.
+    /// R1, and with it R2 and R3: each acknowledged write is there, once.
     fn is_linearizable(&self) -> Checked {
         match self.stage.findings().history.check(BYTES_MAX, &|| false) {
             Verdict::Linearizable => Ok(()),

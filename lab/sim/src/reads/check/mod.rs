@@ -3,14 +3,14 @@
 //! | where | what |
 //! |---|---|
 //! | `trial` | a trial, as data |
-//! | `draw`, `scenes`, `changes` | a trial from a seed; faults that meet; changes of the members among them |
-//! | `smaller` | steps that make a trial smaller |
+//! | `draw`, `scenes`, `changes` | a trial from a seed; combined faults; membership changes |
+//! | `smaller` | ways to shrink a trial |
 //! | `run` | a world from a trial, and its faults |
-//! | `heal` | after the last fault all must heal, and the history must be linearizable |
-//! | `operator` | who is to be a member, and what is asked of the leader until it is so |
+//! | `heal` | recovery after the last fault, and linearizability |
+//! | `operator` | the intended membership, and the requests to the leader for it |
 //! | `rules` | the names of the rules |
-//! | `monitor` | writes the history, and checks what can be seen at once |
-//! | `guess`, `rogue` | what an attacker knows of the packets; a client that keeps no rule |
+//! | `monitor` | records the history, and checks what is visible at once |
+//! | `guess`, `rogue` | an attacker's knowledge of packets; a client that breaks the rules |
 //! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |
 

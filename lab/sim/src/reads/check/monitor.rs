@@ -1,4 +1,4 @@
-//! Writes the history of all operations, and sees whether two switches are active.
+//! Records the history of all operations, and checks that only one switch is active.
 
 use super::rules::*;
 use super::trace;
@@ -14,7 +14,7 @@ use midflight_wire::reads::{Packet, parse};
 use std::any::Any;
 use std::collections::HashMap;
 
-/// The core's structures are walked once in this many turns of switches; more often would take most of a run's time.
+/// Walks the core's structures once in this many turns of switches; more would dominate a run's time.
 const SOUND_EVERY: u32 = 32;
 
 /// The results of a run so far.
@@ -22,9 +22,7 @@ const SOUND_EVERY: u32 = 32;
 pub struct Findings {
     pub(super) history: History,
     judgement: Judgement,
-    /// The record of each operation that has not ended.
     open: HashMap<(NodeId, OperationKey), usize>,
-    /// The session of the last request that passed a switch, and which switch that was.
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
     recent: Recent,
@@ -45,12 +43,11 @@ impl Findings {
         }
     }
 
-    /// Operations that have not ended, of processes that live.
     pub(super) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// All data may be removed from now on, or not.
+    /// A FLUSHDB may take effect at any time from now on, or never.
     pub(super) fn flushed(&mut self, at: Nanos, keys: &[String]) {
         for key in keys {
             self.history.operations.push(Record {
@@ -69,7 +66,7 @@ impl Findings {
             ReadsEvent::Begun { key, operation } => self.begun(at, node, *key, operation),
             ReadsEvent::Ended { key, outcome } => self.ended(at, node, *key, outcome),
             ReadsEvent::Passed { sid } => return self.passes(node, *sid),
-            // What the operator did by mistake.
+            // After an operator's mistake.
             ReadsEvent::Replica(Event::NotFounded(_)) => {}
             ReadsEvent::Replica(Event::Failed(why)) => holds!(R2, false, "a replica ends: {why}"),
             ReadsEvent::Unusable(why) => holds!(R2, false, "a replica cannot start: {why}"),
@@ -98,7 +95,7 @@ impl Findings {
         record.end_ns = record.result.is_some().then_some(at);
     }
 
-    /// R7: no client learns the epoch. Who has it could answer in a replica's name.
+    /// R7: no client learns the epoch, with which it could answer as a replica.
     fn keeps_secrets(&self, to: NodeId, datagram: &[u8]) -> Checked {
         let is_client = matches!(self.places.party(to), Some(Party::Client(_)));
         if let (true, Ok(Packet::ReadReply(reply, ..) | Packet::WriteReply(reply, ..))) = (is_client, parse(datagram)) {
@@ -142,7 +139,7 @@ fn call(operation: &Operation) -> Call {
     }
 }
 
-/// What a client saw; `None` where it does not know what became of its write.
+/// What a client saw; `None` if it does not know the outcome of its write.
 fn result(outcome: &Result<Answer, Failure>) -> Option<Outcome> {
     Some(match outcome {
         Ok(Answer::Value(value)) => Outcome::Value(text(value)),

@@ -1,9 +1,8 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 120 are in the C core, the
-//! others in the replica; no number is one of another program's.
+//! The bugs that the campaign must find; `docs/internals/mutants.md` describes them. Numbers below 120 are in the C
+//! core, the others in the replica; no other program uses them.
 
 use crate::check::Mutant;
 
-/// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(101, "old-session-closes", "dataplane/src/reads/from_replica.h", 1500),
     Mutant::new(103, "lease-from-receipt", "dataplane/src/reads/session.h", 1500),

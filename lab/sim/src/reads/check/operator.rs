@@ -1,5 +1,5 @@
-//! The set's operator: who is to be a member, and what is asked of the leader until it is so. A place is a node; the replica in it has
-//! an id, and another one when it has lost its disk.
+//! The set's operator: the intended membership, and the requests to the leader for it. A place is a node; its replica
+//! gets a new id after it lost its disk.
 
 use super::run::ReadsSubject;
 use super::trial::Party;
@@ -8,39 +8,30 @@ use crate::reads::Order;
 use midflight_endpoint::{MS, Nanos};
 use midflight_reads::replica::{Member, Replica, Role};
 
-/// How often the operator looks.
 pub(super) const OPERATOR: Nanos = 20 * MS;
-/// Ids of replicas that have lost their disks begin here.
 const SECOND_IDS: u64 = 100;
 
-/// A place.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Who is in it.
     pub(super) member: Member,
-    /// Lives of the place: each has an id of its own.
+    /// Lives of the place: each has its own id.
     pub(super) lives: u64,
     pub(super) goal: Goal,
-    /// It was started without its data, under its id: whether as one that joins.
+    /// Started without its data under its old id by mistake; `true`: as one that joins.
     pub(super) mistake: Option<bool>,
-    /// Who had the place before, and may still be a member.
+    /// The former replica, which may still be a member.
     former: Option<u64>,
-    /// A leader has had the present id as a member.
     has_joined: bool,
 }
 
-/// What the operator wants of a place.
+/// The operator's goal for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// Nothing: it is a member.
     In,
-    /// It is to become one.
     Join,
-    /// It is to leave.
     Leave,
-    /// It is to leave, and to come back without its disk.
+    /// Leave, and return with an empty disk.
     Renew,
-    /// Nothing: it is none.
     Out,
 }
 
@@ -50,7 +41,6 @@ impl Place {
         Self { member, lives: 0, goal, mistake: None, former: None, has_joined: is_first }
     }
 
-    /// Whether the set is to have it.
     pub(super) fn is_wanted(&self) -> bool {
         matches!(self.goal, Goal::In | Goal::Join | Goal::Renew)
     }
@@ -59,7 +49,7 @@ impl Place {
         matches!(self.goal, Goal::In | Goal::Out)
     }
 
-    /// The disk is lost: who comes is another one.
+    /// After a lost disk, the place gets a new replica id.
     fn begin_life(&mut self, place: usize) {
         self.former = Some(self.member.id);
         self.lives += 1;
@@ -73,12 +63,11 @@ impl ReadsSubject {
         self.set.borrow()[place].clone()
     }
 
-    /// Whether the set has, or will have, all that the operator wants.
     pub(super) fn is_settled(&self) -> bool {
         self.set.borrow().iter().all(Place::is_settled)
     }
 
-    /// A place is to join. An order for who is a member already is a mistake, which the leader must refuse.
+    /// For a current member this is a mistake, which the leader must refuse.
     pub(super) fn join(&mut self, place: usize) {
         let Place { goal, member, .. } = self.place(place);
         match goal {
@@ -88,7 +77,7 @@ impl ReadsSubject {
         }
     }
 
-    /// A place is to leave, unless it is the last one. `false`: it is not.
+    /// `false` if it is the last member, which stays.
     pub(super) fn leave(&mut self, place: usize) -> bool {
         let others =
             (0..self.stage.trial.places()).filter(|other| *other != place && self.place(*other).is_wanted()).count();
@@ -102,7 +91,7 @@ impl ReadsSubject {
         goal == Goal::In && others > 0
     }
 
-    /// A place that was to leave is wanted again.
+    /// Revokes [`leave`](Self::leave).
     pub(super) fn come_back(&mut self, place: usize) {
         let goal = &mut self.set.borrow_mut()[place].goal;
         if matches!(goal, Goal::Leave | Goal::Out) {
@@ -110,7 +99,8 @@ impl ReadsSubject {
         }
     }
 
-    /// One replica at a time may lose its disk, and only while nobody leaves: else what a minority loses could be more than that (R2).
+    /// One replica at a time may lose its disk, and only while no other leaves: otherwise more than a minority could be
+    /// lost (R2).
     pub(super) fn wipe(&mut self, place: usize) -> bool {
         if !self.may_wipe(place) {
             return false;
@@ -128,7 +118,7 @@ impl ReadsSubject {
         self.is_settled() && voters >= 3 && self.place(place).goal == Goal::In && !has_mistake
     }
 
-    /// A first replica that lost its disk starts under its id.
+    /// A first replica that lost its disk starts under its old id.
     pub(super) fn begin_mistake(&mut self, place: usize, joins: bool) -> bool {
         if !self.may_wipe(place) || place >= self.stage.trial.replicas || self.place(place).lives > 0 {
             return false;
@@ -141,14 +131,14 @@ impl ReadsSubject {
         true
     }
 
-    /// The operator sees it, and starts another one in its place.
+    /// The operator notices, and starts a replacement.
     pub(super) fn end_mistake(&mut self, place: usize) {
         if self.place(place).mistake.is_some() {
             self.begin_again(place);
         }
     }
 
-    /// A place whose replica is no member begins without a disk, under a new id.
+    /// Restarts a non-member's place with an empty disk, under a new id.
     fn begin_again(&mut self, place: usize) {
         let node = self.stage.node(Party::Replica(place));
         self.set.borrow_mut()[place].begin_life(place);
@@ -157,8 +147,8 @@ impl ReadsSubject {
         self.stage.restart(node);
     }
 
-    /// Asks the leader for whatever is not as it should be: for several changes at once, and again until each is made. Only a leader with
-    /// a session knows the members: all that was committed before its election is applied.
+    /// Requests all missing changes of the leader, several at once, and repeats them until each is made. Only a leader
+    /// with a session knows the members: it has applied all that was committed before its election.
     pub(super) fn operate(&mut self) {
         let Some(leader) = self.leader().filter(|leader| self.has_session_at(*leader)) else { return };
         let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
@@ -172,7 +162,7 @@ impl ReadsSubject {
                 (Goal::Leave | Goal::Renew, _) if is_member => self.remove(place, leader),
                 (Goal::Join, _) if is_member => self.settle(place, leader),
                 (Goal::Join, _) if !has_joined => self.ask_leader(Order::Add(member)),
-                // Who has left, or has not caught up in time and was removed, is needed until that is done.
+                // A replica that leaves, or is removed because it has not caught up, is needed until that is done.
                 _ if is_changing => {}
                 (Goal::Leave, _) => self.set.borrow_mut()[place].goal = Goal::Out,
                 (Goal::Renew | Goal::Join, _) => self.begin_again(place),
@@ -184,7 +174,7 @@ impl ReadsSubject {
         self.replica(place).is_some_and(|replica| replica.status(0).session.is_some())
     }
 
-    /// A leader does not remove itself: another one leads first.
+    /// A leader does not remove itself: it hands over first.
     fn remove(&mut self, place: usize, leader: usize) {
         let next = (0..self.stage.trial.places()).find(|other| *other != place && self.place(*other).goal == Goal::In);
         match next {
@@ -193,7 +183,7 @@ impl ReadsSubject {
         }
     }
 
-    /// A new member that has its vote, and what is committed, has joined, when that is done.
+    /// Marks a new member as joined once it is a voter and has applied what is committed.
     fn settle(&mut self, place: usize, leader: usize) {
         let status = |place| self.replica(place).map(|replica| replica.status(0));
         let is_in = status(place).zip(status(leader)).is_some_and(|(new, leader)| {

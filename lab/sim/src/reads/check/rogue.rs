@@ -1,4 +1,5 @@
-//! A client that keeps no rule: it has cookies of its own, and sends requests that no client should. None of them may change data.
+//! A client that breaks the rules: with valid cookies, it sends requests that no client should. None of them may change
+//! data.
 
 use super::run::SET;
 use super::trial::{Trial, What};
@@ -23,11 +24,9 @@ struct Rogue {
     load: Rc<Load>,
     switches: Vec<SocketAddr>,
     times: VecDeque<Nanos>,
-    /// Of each switch.
     cookies: HashMap<SocketAddr, [u8; 8]>,
 }
 
-/// A node for each fault of this kind.
 pub(super) fn add(trial: &Trial, world: &mut World, load: &Rc<Load>, switches: &[SocketAddr]) {
     for fault in &trial.faults {
         let What::Rogue(count) = fault.what else { continue };
@@ -85,7 +84,7 @@ impl Actor for Rogue {
     }
 }
 
-/// A READ with any hash, or a WRITE that is refused: for its hash, its client or its command.
+/// A READ with any hash, or a WRITE that must be refused for its hash, client or command.
 fn request(random: &mut Pcg64, key: &[u8], cookie: [u8; 8]) -> Vec<u8> {
     let reads = random.random_bool(0.5);
     let operation = if reads { Operation::Read } else { Operation::Write };

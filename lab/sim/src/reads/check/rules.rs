@@ -8,5 +8,5 @@ pub(super) const R4: Rule = Rule("R4");
 pub(super) const R5: Rule = Rule("R5");
 pub(super) const R6: Rule = Rule("R6");
 pub(super) const R7: Rule = Rule("R7");
-/// The core's structures agree with each other.
+/// The core's structures are consistent.
 pub(super) const SOUND: Rule = Rule("SOUND");

@@ -1,4 +1,4 @@
-//! A run: a world from a trial, and its faults in their order.
+//! A run: a world from a trial, and its faults in order.
 
 use super::guess::CRAFT;
 use super::monitor::Findings;
@@ -18,17 +18,14 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The store's number.
 const CLUSTER: u64 = 77;
 pub(super) const SET: u16 = 1;
-/// A client gives an operation up after this.
 const TIMEOUT: Nanos = 60 * SECOND;
 
 /// The reads program under faults: a store and its checker.
 pub struct ReadsSubject {
     pub(super) stage: Stage<Trial, Findings>,
     pub(super) load: Rc<Load>,
-    /// The places of replicas.
     pub(super) set: Rc<RefCell<Vec<Place>>>,
 }
 
@@ -135,7 +132,6 @@ impl Subject for ReadsSubject {
         }
     }
 
-    /// Meanwhile the operator does what has to be done.
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
             let is_waiting = !self.is_settled();
@@ -156,7 +152,6 @@ impl Subject for ReadsSubject {
 }
 
 impl ReadsSubject {
-    /// The replica in a place, if it runs.
     pub(super) fn replica(&self, place: usize) -> Option<&Replica> {
         nodes::replica(&self.stage.world, self.stage.node(Party::Replica(place)))
     }
@@ -165,7 +160,7 @@ impl ReadsSubject {
         self.stage.places.of(Party::Replica).collect::<Vec<_>>().into_iter()
     }
 
-    /// The place of the replica that leads in the highest term.
+    /// The place of the leader with the highest term.
     pub(super) fn leader(&self) -> Option<usize> {
         let leads = |place: &usize| {
             let status = self.replica(*place)?.status(0);
@@ -194,7 +189,6 @@ impl ReadsSubject {
     }
 }
 
-/// The addresses of the replicas, whose nodes stand behind the switches'.
 fn addresses(switches: usize, replicas: usize) -> Vec<SocketAddr> {
     (switches..switches + replicas).map(|number| NodeId(number as u32).home()).collect()
 }
@@ -254,7 +248,7 @@ fn client_config(set: &SetSpec, spec: &ClientSpec, switches: Vec<SocketAddr>) ->
     ClientConfig {
         lanes: spec.lanes,
         timeout: TIMEOUT,
-        // Ids are given up soon here: half of that time lies beyond the drift of clocks.
+        // Ids expire soon here: half of that time is beyond the drift of clocks.
         id_kept: set.client_idle_ms * MS / 2,
         ..ClientConfig::new(switches, SET, 0)
     }

@@ -1,6 +1,6 @@
-//! Faults that meet, as they do where one switch or link fails: a leader that only its switch still hears, a session that moves and
-//! returns, a switch that restarts at once, a hand-over to a replica that stands still. Each hits a store with two switches and
-//! clients at work. Single faults rarely meet within the milliseconds in which a lease or a promise matters.
+//! Faults that coincide, as when one switch or link fails: a leader that only its switch still hears, a session that
+//! moves and returns, a switch that restarts at once, a transfer to a paused replica. Each hits a busy store with two
+//! switches. Random single faults rarely fall within the milliseconds of a lease or promise.
 
 use super::draw::{DRIFT_PPM, FARTHEST_PPM, cut, island, pick};
 use super::trial::{ClientSpec, Fault, Kind, Mode, Party, SetSpec, Trial, What};
@@ -8,14 +8,13 @@ use crate::check::{Common, Net};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// A scene needs so long, and the first session before it.
+/// Duration of a scene, and of the first session before it.
 const LASTS_MS: u64 = 700;
 const BEGINS_MS: u64 = 350;
 
-/// By how much later each place of the set campaigns than the one before.
+/// Difference in campaign delay between consecutive places.
 const STAGGER_MS: u64 = 25;
 
-/// The replicas by their parts in a scene.
 #[derive(Clone, Copy)]
 struct Cast {
     leader: usize,
@@ -25,7 +24,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// The first replica mostly leads.
+    /// Mostly the first replica leads.
     fn draw(random: &mut Pcg64, replicas: usize) -> Self {
         let leader = if random.random_bool(0.8) { 0 } else { random.random_range(0..replicas) };
         let turn = random.random_range(1..replicas);
@@ -35,17 +34,16 @@ impl Cast {
     }
 }
 
-/// Adds a scene to a trial.
 pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     trial.switches = 2;
     trial.replicas = trial.replicas.max(3);
     trial.set.mode = Mode::Flair;
     trial.heal_ms = trial.heal_ms.max(BEGINS_MS + LASTS_MS + 100);
-    // Who only reads goes on where no write is answered; who writes makes what it reads old.
+    // Unanswered writes do not block the reader; the writer makes what it reads old.
     let worker = |reads| ClientSpec { workers: 4, operations: trial.heal_ms as u32, think_us: 1_000, reads, lanes: 16 };
     let workers = [worker(1.0), worker(0.5)];
     trial.clients.splice(0..trial.clients.len().min(2), workers);
-    // Where nobody writes, a replica that is cut off lacks nothing, and may be elected.
+    // Without writes, a partitioned replica lacks nothing, and may be elected.
     if random.random_bool(0.5) {
         trial.clients.iter_mut().for_each(|client| client.reads = 1.0);
     }
@@ -60,9 +58,9 @@ pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     trial.faults.extend(faults);
 }
 
-/// The whole trial is one scene: clocks run as far apart as they may, the leader's fast and its switch's slowly, and the leader moves to
-/// the other switch, on which one client waits, while the other one reads through the first. The leader hears the first one no more,
-/// which hears it a little longer: so the session there lasts as long as it can, by an answer that the leader has heard last.
+/// A whole trial. Clocks drift by the maximum, the leader's fast and its switch's slow. The leader moves to the other
+/// switch, on which one client waits, while the other client reads through the first. The leader stops hearing the
+/// first switch before that stops hearing the leader, so the session there lasts as long as possible.
 pub(super) fn moves_by_clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
     trial.switches = 2;
     (trial.replicas, trial.outsiders) = (3, 0);
@@ -84,8 +82,8 @@ pub(super) fn moves_by_clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
     ];
 }
 
-/// The whole trial is one scene: a replica is down while others write. Then all are; it returns together with one that has lost what was
-/// written, and was started again under its id. Who has it all returns last.
+/// A whole trial. A replica is down during writes. Then all are down. It returns first, together with one that has lost
+/// its disk and was restarted under its old id; the only complete replica returns last.
 pub(super) fn disk_that_is_lost_unseen(random: &mut Pcg64, trial: &mut Trial) {
     (trial.replicas, trial.outsiders) = (3, 0);
     trial.set = SetSpec { mode: Mode::Flair, ..trial.set };
@@ -109,10 +107,9 @@ fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
     Fault { at_ms, for_ms, what: what.into() }
 }
 
-/// The leader is cut from the second replica, which campaigns: in vain, as long as the third hears the leader. Then, or just before the
-/// first campaign, only its switch and a client hear the leader; meanwhile the third replica may restart.
+/// The leader is cut off from the second replica, whose campaigns fail while the third hears the leader. Then, or just
+/// before the first campaign, only its switch and a client hear the leader; the third replica may restart.
 fn hidden_leader(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> Vec<Fault> {
-    // Who has a later place campaigns later.
     let first_ms = if random.random_bool(0.5) { 130..250 } else { 50..110 };
     let alone_ms = at_ms + random.random_range(first_ms) + STAGGER_MS * cast.second as u64;
     let alone = island(trial, vec![Party::Switch(0), Party::Replica(cast.leader)], random.random_bool(0.8));
@@ -127,8 +124,8 @@ fn hidden_leader(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> V
     faults
 }
 
-/// The leader hands over to a replica that stands still just then, and takes up what it was told only when the leader has given it up;
-/// then only its switch and a client hear the old leader.
+/// The leader hands over to a paused replica, which acts on it only after the leader has given up the transfer; then
+/// only its switch and a client hear the old leader.
 fn slow_successor(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> Vec<Fault> {
     let still_ms = random.random_range(122..200);
     let alone_ms = at_ms + still_ms + random.random_range(0..20) - 15;
@@ -140,8 +137,8 @@ fn slow_successor(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> 
     ]
 }
 
-/// The leader goes to the other switch for a while. Later it leaves that one, of its own will, for the first; some heartbeats to the
-/// other one are late.
+/// The leader moves to the other switch for a while, and then returns by itself; some heartbeats to the other one are
+/// late.
 fn session_that_returns(random: &mut Pcg64, cast: Cast, at_ms: u64) -> Vec<Fault> {
     let leader = Party::Replica(cast.leader);
     let away_ms = random.random_range(200..350);

@@ -1,9 +1,8 @@
-//! Makes a trial smaller: drops faults, clients, workers, operations, keys, the second switch, replicas, then faults of the network.
+//! Shrinks a trial: drops faults, clients, workers, operations, keys, the second switch, replicas, then network faults.
 
 use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, forget};
 
-/// In the order in which they are tried.
 pub(super) const PASSES: &[Pass<Trial>] = &[
     drop_faults,
     drop_clients,

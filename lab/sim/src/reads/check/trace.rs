@@ -1,4 +1,4 @@
-//! The events of a store in words: the nodes, and the fields of each packet.
+//! A store's events in words: the nodes, and the fields of each packet.
 
 use crate::NodeId;
 use crate::check::Trace;
@@ -6,7 +6,6 @@ use crate::reads::ReadsEvent;
 use midflight_wire::reads::{Packet, Request, Status, parse};
 use std::fmt::Write;
 
-/// An event of a store, in words.
 pub(super) fn event(trace: &Trace, node: NodeId, event: &ReadsEvent) -> Option<String> {
     let name = trace.name(node);
     match event {
@@ -70,7 +69,6 @@ pub(super) fn describe(datagram: &[u8]) -> String {
     }
 }
 
-/// What identifies a request, and what the switch has written into it.
 fn stamps(request: &Request) -> String {
     let Request { request: number, seq, index, hash, slot, .. } = request;
     format!("#{number:x} session {} SEQ {seq} index {index} hash {hash:x} place {slot}", sid(request.sid.get()))

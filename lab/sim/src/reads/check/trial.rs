@@ -8,27 +8,26 @@ use midflight_endpoint::MS;
 use midflight_wire::reads::{Operation, REPLICAS_MAX};
 use serde::{Deserialize, Serialize};
 
-/// The latest time of any event, and the longest duration: ten minutes.
+/// Ten minutes: the latest event and the longest duration.
 const LONGEST_MS: u64 = 600_000;
-/// Clocks differ by up to twice this from the world's: together less than the set's ρ, 5 %.
+/// Two clocks that differ from the world's by this, one each way, differ by less than the set's ρ, 5 %.
 pub(super) const PPM_MAX: i32 = 24_000;
 
-/// Requests of a client that is none, at most.
 const ROGUE_MAX: u32 = 10_000;
 
 /// All input of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// The seed of all random numbers inside the world: identities, delays, losses.
+    /// Seed of all randomness in the world: identities, delays, losses.
     pub seed: u64,
     /// When all faults end.
     pub heal_ms: u64,
     /// The network outside of faults.
     pub network: Net,
-    /// The set's first members: 1, 3, 5 or 7.
+    /// First members: 1, 3, 5 or 7.
     pub replicas: usize,
-    /// Replicas behind them that wait to be added.
+    /// Further replicas that may be added.
     #[serde(default)]
     pub outsiders: usize,
     /// 1 or 2, the preferred one first.
@@ -42,33 +41,33 @@ pub struct Trial {
     pub faults: Vec<Fault>,
 }
 
-/// How the set is configured.
+/// Configuration of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetSpec {
     /// Key groups: 2^this.
     pub kgroup_bits: u8,
-    /// Keys that clients use.
+    /// Number of keys that clients use.
     pub keys: usize,
     /// How reads are served.
     pub mode: Mode,
-    /// Which replies of followers pass, and whether they pass the switch.
+    /// Which replies of followers pass, and whether through the switch.
     pub reply_check: ReplyCheck,
-    /// Whether the leader is avoided while writes are under way.
+    /// Avoids the leader while writes are under way.
     pub avoids_leader: bool,
-    /// Whether the switches are those of the asic engine.
+    /// Uses the asic engine.
     #[serde(default)]
     pub is_asic: bool,
-    /// Client ids that may be open.
+    /// Maximum open client ids.
     pub client_ids: usize,
-    /// An id that was idle for this long makes room for another.
+    /// An id that has been idle for this long may be evicted.
     pub client_idle_ms: u64,
-    /// Bytes of log after which a snapshot is made.
+    /// Bytes of log after which a replica takes a snapshot.
     pub snapshot_after: usize,
-    /// Millionths by which the replicas believe that clocks may differ (ρ).
+    /// Clock drift bound that the replicas assume (ρ), in parts per million.
     #[serde(default = "drift_ppm")]
     pub drift_ppm: u64,
-    /// A new member that has not caught up for so long is removed again.
+    /// A new member that has not caught up within this time is removed.
     #[serde(default = "learn_ms")]
     pub learn_ms: u64,
 }
@@ -99,15 +98,15 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
-    /// Workers, each of which does one operation after the other.
+    /// Workers; each does one operation at a time.
     pub workers: u32,
-    /// Operations of each.
+    /// Operations of each worker.
     pub operations: u32,
-    /// Pause after each, at most.
+    /// Longest pause after each operation.
     pub think_us: u64,
     /// Share of reads.
     pub reads: f64,
-    /// Client ids that it uses at once.
+    /// Client ids used in parallel.
     pub lanes: usize,
 }
 
@@ -124,7 +123,7 @@ pub enum Party {
     Client(usize),
 }
 
-/// Kinds of datagrams that are late by themselves.
+/// Kinds of datagrams that a fault can delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "named after the operations")]
@@ -143,52 +142,53 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// All replicas lose their power at once.
+    /// All replicas lose power at once.
     PowerCut,
-    /// Datagrams of one kind from one party are late, or come a second time late.
+    /// Datagrams of one kind from one party are late, or repeated late.
     Late {
         /// The sender.
         party: Party,
-        /// Which ones.
+        /// Their kind.
         kind: Kind,
-        /// By how much at most.
+        /// Maximum delay.
         by_ms: u64,
-        /// Whether they also come in time.
+        /// Sent on time too.
         copies: bool,
     },
-    /// A replica loses its disk; at the end it comes back empty, under a new id, and is added to the set.
+    /// A replica loses its disk; at the end it returns empty, under a new id, and is added to the set.
     Wipe(usize),
-    /// A first replica loses its disk, and is started again under its id by mistake; at the end it comes back as after a wipe.
+    /// A first replica loses its disk, and is restarted under its old id by mistake; at the end it returns as after a
+    /// wipe.
     Refound {
         /// The replica.
         replica: usize,
-        /// As one that waits to be added. Else as one of a new store.
+        /// Started as a joining replica, not as one of a new store.
         joins: bool,
     },
     /// A replica's disk is slow.
     SlowDisk {
         /// The replica.
         replica: usize,
-        /// It takes so many times as long.
+        /// Factor on its times.
         by: u32,
     },
-    /// The leader is told to hand over to another.
+    /// The leader must hand over to this replica.
     Transfer(usize),
-    /// From then on the operator wants this replica in the set, and asks again and again.
+    /// The operator wants this replica in the set from now on, and keeps requesting it.
     Join(usize),
-    /// From then on the operator wants it out.
+    /// The operator wants it out from now on.
     Leave {
-        /// The replica. It runs on, and believes to be a member until it hears otherwise.
+        /// The replica. It continues, and considers itself a member until it hears otherwise.
         replica: usize,
         /// At the end it loses its disk, and joins under a new id.
         returns: bool,
     },
-    /// The leader is told to remove all data.
+    /// FLUSHDB at the leader.
     Flush,
-    /// A client of its own, with cookies of its own, sends this many requests that no client should: with the wrong hash, an id that
-    /// nobody opened, a command that does not exist, and what only switches write into requests.
+    /// An additional client with valid cookies sends this many invalid requests: with a wrong hash, an unopened id, an
+    /// unknown command, or fields that only switches write.
     Rogue(u32),
-    /// What befalls every program.
+    /// A common fault.
     #[serde(untagged)]
     Common(Common<Party>),
 }
@@ -200,7 +200,6 @@ impl From<Common<Party>> for What {
 }
 
 impl What {
-    /// Whether somebody sends packets who is no party of the store.
     pub(super) fn is_attack(&self) -> bool {
         matches!(self, Self::Rogue(_)) || check::What::common(self).is_some_and(Common::is_attack)
     }
@@ -260,7 +259,6 @@ impl From<Kind> for Operation {
 }
 
 impl Kind {
-    /// All of them.
     pub(super) const ALL: [Self; 8] = [
         Self::Read,
         Self::ReadReply,
@@ -280,10 +278,8 @@ impl ClientSpec {
     }
 }
 
-/// The share of a kind's datagrams that is late.
 const LATE_SHARE: f64 = 0.5;
 
-/// As the nodes have it.
 pub(super) fn late(kind: Kind, by_ms: u64, copies: bool) -> Late {
     Late { operation: kind.into(), by: by_ms * MS, copies, share: LATE_SHARE }
 }
@@ -378,7 +374,6 @@ impl Trial {
         }
     }
 
-    /// Replicas, outsiders among them.
     pub(super) fn places(&self) -> usize {
         self.replicas + self.outsiders
     }

@@ -1,4 +1,4 @@
-//! Draws a trial from a seed. Servers are few and times are short, so that much happens and much meets.
+//! Draws a trial from a seed. Few servers and short times make events collide.
 
 use super::trial::{ClientSpec, Fault, Party, ServerSpec, Trial, What};
 use crate::check::{Common, Net};
@@ -7,7 +7,6 @@ use midflight_replicas::select::Algorithm;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Clocks run apart by this at most.
 const PPM_MAX: i32 = 20_000;
 
 impl Trial {
@@ -41,7 +40,7 @@ impl Trial {
             clients: (0..random.random_range(1..=4)).map(|_| client(random, heal_ms)).collect(),
             faults: Vec::new(),
         };
-        // Three in ten have plans that change, and nothing else: nothing excuses a loss.
+        // Three in ten have only changing plans, so nothing excuses a loss.
         trial.faults = match random.random_range(0..10) {
             0..3 => calm(random, &mut trial),
             3..6 => survived(random, &trial),
@@ -58,7 +57,7 @@ impl Trial {
     }
 }
 
-/// Half of the trials have real controllers, and faults of theirs, in the place of a script's.
+/// Half of the trials have real controllers with faults instead of a script.
 fn control(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.5) {
         return;
@@ -91,8 +90,7 @@ fn control(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
-/// What an accelerator may get: more than there is, enough for some plans, or too little for the busiest traffic group when it is busier
-/// than usual.
+/// Capacity of an accelerator: unlimited, enough for some plans, or too little for the busiest traffic group at peak.
 fn limit(random: &mut Pcg64, trial: &Trial) -> u32 {
     let service: u64 = trial.servers.iter().map(|server| server.service_us).sum::<u64>() / trial.servers.len() as u64;
     let mut rates = vec![0.0; trial.traffic_groups()];
@@ -104,8 +102,8 @@ fn limit(random: &mut Pcg64, trial: &Trial) -> u32 {
     pick(random, &[0, 0, (all * 0.7) as u32 + 1, (most * 1.2) as u32 + 1, (most * 1.2) as u32 + 1])
 }
 
-/// A controller gives no RSNode id in its first 1.5 s, so that much of a short trial has no RSNodes: most trials get more time, and their
-/// faults come at any time of it.
+/// A controller assigns no RSNode id in its first 1.5 s. Most trials are longer, with faults at any time, so that they
+/// have RSNodes.
 fn later(random: &mut Pcg64, trial: &mut Trial) {
     let before = trial.heal_ms;
     trial.heal_ms = before.max(900) + pick(random, &[0, 1_500, 1_500, 3_000]);
@@ -131,7 +129,6 @@ fn server(random: &mut Pcg64) -> ServerSpec {
     }
 }
 
-/// Work until the faults end.
 fn client(random: &mut Pcg64, heal_ms: u64) -> ClientSpec {
     let think_us = pick(random, &[1_000, 4_000, 10_000]);
     ClientSpec {
@@ -151,13 +148,12 @@ fn network(random: &mut Pcg64) -> Net {
     Net { delay_min_us, delay_max_us, loss, duplication, reordering, reordering_us: random.random_range(100..10_000) }
 }
 
-/// It begins when there is work, and lasts for a while.
 fn lasting(random: &mut Pcg64, trial: &Trial, what: impl Into<What>) -> Fault {
     let for_ms = pick(random, &[2, 30, 120, 400, 1_000]);
     Fault { at_ms: random.random_range(20..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what: what.into() }
 }
 
-/// The plan changes, and nothing is lost.
+/// Only plan changes, so nothing is lost.
 fn calm(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     (trial.network.loss, trial.network.duplication) = (0.0, 0.0);
     let count = random.random_range(0..=6);
@@ -176,7 +172,7 @@ fn of_plan(random: &mut Pcg64, trial: &Trial) -> What {
     }
 }
 
-/// Faults that the network is there to survive.
+/// Faults that the network must survive.
 fn survived(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let mut one = || {
         let what = match random.random_range(0..8) {
@@ -222,7 +218,6 @@ fn drift(random: &mut Pcg64, trial: &Trial) -> What {
     Common::Drift { party: party(random, trial), ppm: random.random_range(-PPM_MAX..=PPM_MAX), ahead_ms }.into()
 }
 
-/// Two parties, or one and all others.
 fn partition(random: &mut Pcg64, trial: &Trial) -> What {
     let both = random.random_bool(0.6);
     let one = party(random, trial);
@@ -235,7 +230,6 @@ fn partition(random: &mut Pcg64, trial: &Trial) -> What {
     Common::Partition { from, to, both }.into()
 }
 
-/// It ends with the other faults.
 fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
     let count = pick(random, &[10, 100, 500]);
     let what = match random.random_range(0..4) {
@@ -248,7 +242,6 @@ fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
     Fault { at_ms, for_ms: random.random_range(0..=heal_ms - at_ms), what: what.into() }
 }
 
-/// In one trial of ten somebody sees requests and answers them.
 fn answered(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.1) {
         let at_ms = random.random_range(0..trial.heal_ms);
@@ -270,7 +263,7 @@ mod tests {
             trial.validate().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             unexcused += u32::from(trial.lets_no_read_fail());
             for fault in &trial.faults {
-                // `Common(Crash(Operator(0)))`: without numbers.
+                // `Common(Crash(Operator(0)))`, without numbers.
                 let text = format!("{:?}", fault.what);
                 let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
                 kinds.insert(words.take(4).collect::<Vec<_>>().join(" "));

@@ -1,26 +1,27 @@
-//! Which faults excuse what: the rules promise nothing to who is cut off, but much to all others.
+//! Which faults excuse what: the rules promise nothing to a party that is cut off, but much to all others.
 
 use super::trial::{Fault, Party, Trial, What};
 use crate::check::Common;
 
 impl Trial {
-    /// Whether no read may fail: nobody is cut off from all replicas of a group for as long as a read lasts, and the network loses little.
+    /// Whether no read may fail: no client is cut off from all replicas of a group for a whole read, and the network
+    /// loses little.
     pub(super) fn lets_no_read_fail(&self) -> bool {
         self.network.loss <= 0.02 && self.faults.iter().all(|fault| self.is_survived(&fault.what))
     }
 
-    /// A fault that the network is there to survive: where there is another RSNode, or a backup.
+    /// A fault that the network must survive, by another RSNode or a backup.
     fn is_survived(&self, what: &What) -> bool {
         match what {
             What::Plan(_) | What::Degraded(_) | What::NoController | What::WrongPlans => true,
             What::Absurd(_) | What::Lies(_) | What::Answered(_) => true,
             What::Slow { .. } | What::Silent(_) => false,
             What::Common(common) => match common {
-                // The operator of a rack is its gateway, as a switch is.
+                // A rack depends on its operator, as on a switch.
                 Common::Crash(Party::Operator(place)) => *place >= self.racks && !self.has_no_controller(),
                 Common::Crash(Party::Controller(_)) => true,
                 Common::Crash(Party::Selector(_)) => !self.has_no_controller(),
-                // A client whose clock jumps ends its reads before their time.
+                // A client whose clock jumps ends its reads early.
                 Common::Drift { party: Party::Client(_), ahead_ms, .. } => *ahead_ms < 1_000,
                 Common::Drift { .. } => true,
                 Common::Crash(_) | Common::Pause(_) | Common::Partition { .. } | Common::Burst(_) => false,
@@ -36,7 +37,7 @@ impl Trial {
         self.faults.iter().any(ends)
     }
 
-    /// Whether nothing is lost: a plan changes under load, and all else is well. (Clocks run on: a clock that jumps ends waits early.)
+    /// Whether nothing is lost: only a plan changes under load. (Clocks may drift; a jump would end waits early.)
     pub(super) fn loses_nothing(&self) -> bool {
         self.controllers == 0
             && self.network.loss == 0.0
@@ -47,13 +48,13 @@ impl Trial {
                 .all(|fault| matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController))
     }
 
-    /// Whether operators have no reason to drop anything: all have their rules from the start on, and nobody forges packets.
+    /// Whether operators have no reason to drop anything: all have their rules from the start, and there are no forged
+    /// packets.
     pub(super) fn drops_nothing(&self) -> bool {
         let drops = |what: &What| what.is_attack() || matches!(what, What::Common(Common::Crash(Party::Operator(_))));
         self.controllers == 0 && !self.faults.iter().any(|fault| drops(&fault.what))
     }
 
-    /// Whether datagrams arrive more than once.
     pub(super) fn has_copies(&self) -> bool {
         let copies =
             |what: &What| matches!(what, What::Common(Common::Burst(_) | Common::Replayed(_) | Common::Forged(_)));

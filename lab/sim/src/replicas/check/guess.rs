@@ -1,6 +1,6 @@
-//! What an attacker off the path can send: packets as hosts send them, from addresses that it knows, with guesses in the place of all that
-//! only two parties know. It does not forge what operators and selectors send each other and to servers: who can do that is inside of the
-//! network, and the contract says nothing of it.
+//! What an attacker off the path can send: packets of hosts, from known addresses, with guesses in place of secrets. It
+//! does not forge packets between operators, selectors and servers: these need access to the network's inside, which
+//! the contract excludes.
 
 use crate::check::Craft;
 use midflight_wire::replicas::{Ends, Kind, NetrsRequest, NetrsResponse, Packet, parse};
@@ -8,14 +8,14 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::mem::offset_of;
 
-/// No packet is taken from another address than its sender's.
+/// No packet is accepted from another address than its sender's.
 pub(super) const CRAFT: Craft = Craft { remembered: 2_048, is_packet, is_forgeable: is_packet, is_guessable, guess };
 
 fn is_packet(datagram: &[u8]) -> bool {
     parse(datagram).is_ok()
 }
 
-/// A request that no operator has labelled, a direct one, or any answer.
+/// A request without a label, a direct one, or any answer.
 fn is_guessable(datagram: &[u8]) -> bool {
     match parse(datagram) {
         Ok(Packet::Request(_, ends, _)) => ends.client.port.get() == 0,
@@ -25,7 +25,7 @@ fn is_guessable(datagram: &[u8]) -> bool {
     }
 }
 
-/// The request's number and the cookie are secret; RSNode id, RV and status are the attacker's to write.
+/// Secret: the request's number and the cookie. The attacker chooses RSNode id, RV and status.
 fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     let (ends_at, is_request) = match parse(&datagram) {
         Ok(Packet::Request(..) | Packet::ForServer(..)) => (size_of::<NetrsRequest>(), true),
@@ -36,7 +36,7 @@ fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     random.fill(&mut datagram[ends_at + offset_of!(Ends, request)..][..8]);
     if is_request {
         random.fill(&mut datagram[ends_at..][..8]);
-        // It asks what it likes.
+        // An arbitrary question.
         random.fill(&mut datagram[ends_at + size_of::<Ends>()..]);
     }
     if random.random_bool(0.5) {

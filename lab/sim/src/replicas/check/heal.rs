@@ -1,4 +1,4 @@
-//! After the last fault all must heal, within stated times; then all counters must add up.
+//! After the last fault the network must recover within stated times; then all counters must add up.
 
 use super::rules::*;
 use super::run::{ReplicasSubject, TIMEOUT};
@@ -11,16 +11,16 @@ use midflight_control::replicas::controller::OperatorStatus;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_replicas::select::Server;
 
-/// Until all that runs has its rules, and the plan is in force: of a script a label each look; of a controller two that are confirmed, and
-/// before them a takeover.
+/// Limit until all running parties have their rules, and the plan is in force. A script sets a label per look; a
+/// controller needs a takeover, and confirms two labels.
 const IN_FORCE: Nanos = 6 * SECOND;
-/// Until all reads have ended: those that waited for their turn had their time too.
+/// Limit until all reads have ended, including those that waited for their turn.
 const ALL_END: Nanos = TIMEOUT + SECOND;
-/// Until nothing counts as outstanding: an RSNode forgets after a second, an application loses its slot after a half.
+/// Limit until no request counts as outstanding: an RSNode forgets one after a second, an application loses its slot
+/// after half a second.
 const QUIET: Nanos = 3 * SECOND;
-/// Interval of the checks whether all has healed.
 const CHECK_EVERY: Nanos = 20 * MS;
-/// Requests of servers' queues are refused after their clients have gone; then all can be asked again.
+/// Servers refuse queued requests after their clients' time-outs; then all servers accept requests again.
 const DRAINED: Nanos = SECOND;
 
 impl ReplicasSubject {
@@ -45,7 +45,6 @@ impl ReplicasSubject {
         self.stage.places.of(kind).collect()
     }
 
-    /// The condition becomes true within this time.
     fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
         let until = self.stage.world.now() + time;
         while let Err(broken) = is_so(self) {
@@ -57,7 +56,7 @@ impl ReplicasSubject {
         Ok(())
     }
 
-    /// Whether a controller is active, all operators have their rules, and the labels are those of its plan.
+    /// Whether a controller is active, all operators have their rules, and the labels are its plan's.
     fn is_deployed(&self) -> bool {
         let controllers = self.nodes(Party::Controller);
         let statuses = controllers.into_iter().filter_map(|node| nodes::controller(&self.stage.world, node));
@@ -74,7 +73,6 @@ impl ReplicasSubject {
         Ok(())
     }
 
-    /// Each client reads something of each replica group, one after the other.
     fn all_are_answered(&mut self) -> Checked {
         let failed = self.stage.findings().failed;
         for group in 0..self.groups.len() as u32 {
@@ -146,8 +144,8 @@ impl ReplicasSubject {
         Ok(())
     }
 
-    /// N1, N7: where nothing but the plan has changed, the answer to each request has passed the selector that chose for it, and monitors
-    /// have counted what clients got.
+    /// N1, N7: if only the plan has changed, each request's answer has passed the selector that chose for it, and
+    /// monitors have counted what clients got.
     fn nothing_was_lost(&self) -> Checked {
         let (world, trial) = (&self.stage.world, &self.stage.trial);
         if !trial.loses_nothing() {

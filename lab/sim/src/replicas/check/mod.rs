@@ -4,16 +4,16 @@
 //! |---|---|
 //! | `trial` | a trial, as data |
 //! | `draw` | a trial from a seed |
-//! | `smaller` | steps that make a trial smaller |
+//! | `smaller` | ways to shrink a trial |
 //! | `run` | a world from a trial, and its faults |
 //! | `network` | the network as real controllers know it |
-//! | `script` | who sets the rules of operators and selectors, in the place of a controller |
-//! | `heal` | after the last fault all must heal, and all counters must add up |
+//! | `script` | sets the rules of operators and selectors instead of a controller |
+//! | `heal` | recovery after the last fault, and totals |
 //! | `excuses` | which faults excuse what |
 //! | `rules` | the names of the rules |
-//! | `monitor` | follows each read, and checks what can be seen at once |
-//! | `control` | follows real controllers, and checks what operators have of them |
-//! | `guess` | what an attacker knows of the packets |
+//! | `monitor` | follows each read, and checks what is visible at once |
+//! | `control` | checks real controllers by their operators |
+//! | `guess` | an attacker's knowledge of packets |
 //! | `spy` | an attacker that sees requests |
 //! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |

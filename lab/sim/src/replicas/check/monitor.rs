@@ -1,4 +1,4 @@
-//! Follows each read from its client through selectors to servers and back, and checks what can be seen at once.
+//! Follows each read from its client through selectors to servers and back, and checks what is visible at once.
 
 use super::control::Control;
 use super::rules::*;
@@ -17,14 +17,13 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The core's structures are walked once in this many turns of operators; more often would take most of a run's time.
+/// Walks the core's structures once in this many turns of operators; more would dominate a run's time.
 const SOUND_EVERY: u32 = 64;
 /// A selector forgets a request after this time.
 pub(super) const EXPIRE: Nanos = SECOND;
-/// It looks that often at least, with what its clock may be off.
+/// Longest interval of its expiry, including clock drift.
 const LATE: Nanos = 100 * MS;
 
-/// A read that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     group: u32,
@@ -44,37 +43,26 @@ pub struct Findings {
     judgement: Judgement,
     places: Places<Party>,
     recent: Recent,
-    /// The servers of each replica group.
     groups: Rc<[Vec<SocketAddr>]>,
-    /// The address of each server.
     addresses: HashMap<NodeId, SocketAddr>,
-    /// The operator of each client's rack.
     gateways: HashMap<NodeId, NodeId>,
     lets_no_read_fail: bool,
     drops_nothing: bool,
     has_copies: bool,
     has_drift: bool,
     open: HashMap<(NodeId, ReadKey), Open>,
-    /// All tokens that were ever begun.
     begun: HashSet<u64>,
-    /// Reads that have failed.
     pub(super) failed: u64,
-    /// How often a request was sent, and passed a selector, by its number.
+    /// By request number, how often it was sent, and passed a selector.
     asked: HashMap<u64, u32>,
     selected: HashMap<u64, u32>,
-    /// Requests that selectors have sent, and when.
     under_way: HashMap<Name, Nanos>,
-    /// Who has sent the datagram that is being handled.
     from: Option<NodeId>,
-    /// What endpoints had counted before their present turn: answers that they believed, or requests that they took.
+    /// Answers that endpoints had accepted, or requests that they had taken, before their current turn.
     counted: HashMap<NodeId, u64>,
-    /// Of all operators.
     turns: u32,
-    /// The traffic group of each client.
     traffic_groups: HashMap<NodeId, usize>,
-    /// Of real controllers.
     pub(super) control: Option<Control>,
-    /// What a spy sees.
     pub(super) seen: Seen,
 }
 
@@ -118,7 +106,6 @@ impl Findings {
         }
     }
 
-    /// Reads that have not ended, of processes that live.
     pub(super) fn open(&self) -> usize {
         self.open.len()
     }
@@ -148,7 +135,7 @@ impl Findings {
         Ok(())
     }
 
-    /// N1: where no datagram arrives twice, each request that a client sends passes one selector at most.
+    /// N1: unless datagrams are duplicated, each request of a client passes at most one selector.
     fn passes(&mut self, at: Nanos, node: NodeId, passed: &Passed) -> Checked {
         let times = self.selected.entry(passed.number).or_default();
         *times += 1;
@@ -165,7 +152,7 @@ impl Findings {
         Ok(())
     }
 
-    /// N3: a request reaches a replica of its group. N8: nobody is served who has not asked.
+    /// N3: a request reaches a replica of its group. N8: only requests of clients are served.
     fn serves(&self, node: NodeId, group: u32, token: u64) -> Checked {
         let who = self.who(node);
         let servers = self.groups.get(group as usize).zip(self.addresses.get(&node));
@@ -175,8 +162,8 @@ impl Findings {
         Ok(())
     }
 
-    /// A read ends once; its answer is its own (N7), of a replica of its group (N3). N6: nothing fails that the network is to survive; N5: nor do reads of
-    /// groups that are degraded.
+    /// A read ends once, with its own answer (N7), from a replica of its group (N3). A read must not fail through a
+    /// fault that the network should survive (N6), nor because its group is degraded (N5).
     fn ends(&mut self, node: NodeId, key: ReadKey, outcome: &Result<Answer, Failure>) -> Checked {
         let who = self.who(node);
         let Some(open) = self.open.remove(&(node, key)) else {
@@ -206,7 +193,8 @@ impl Findings {
         Ok(())
     }
 
-    /// N7: operators that have their rules drop nothing, whatever the plan. N9: what is not NetRS's is neither answered nor sent on.
+    /// N7: operators with their rules drop nothing, whatever the plan. N9: what is not NetRS's is neither answered nor
+    /// forwarded.
     fn judges(&self, node: NodeId, verdict: Verdict, sent: usize, is_netrs: bool) -> Checked {
         let who = self.who(node);
         let is_fine = matches!(verdict, Verdict::Forwarded | Verdict::NoCookie);
@@ -219,7 +207,7 @@ impl Findings {
         Ok(())
     }
 
-    /// N7: an answer counts for the request that the selector has sent, and once. No refusal teaches it.
+    /// N7: an answer counts once, for the request that the selector has sent. A refusal teaches it nothing.
     fn learns(&mut self, at: Nanos, node: NodeId, actor: &SelectorActor, datagram: &[u8]) -> Checked {
         if !self.has_counted_more(node, actor.rsnode().counters().answered) {
             return Ok(());
@@ -241,7 +229,7 @@ impl Findings {
         Ok(())
     }
 
-    /// N8: who is not the operator, or in direct mode a server, answers no read.
+    /// N8: a client accepts answers only from its operator, or in direct mode from a server.
     fn believes(&mut self, node: NodeId, actor: &ClientActor) -> Checked {
         if self.has_counted_more(node, actor.client().counters().answered) {
             let is_server = |from: &NodeId| matches!(self.places.party(*from), Some(Party::Server(_)));
@@ -253,7 +241,7 @@ impl Findings {
         Ok(())
     }
 
-    /// N8: who is no operator and no selector is served only with a cookie.
+    /// N8: a server accepts a request only from an operator or selector, or with a cookie.
     fn takes(&mut self, node: NodeId, actor: &ServerActor, datagram: &[u8]) -> Checked {
         if self.has_counted_more(node, actor.server().counters().taken) {
             let is_direct = matches!(parse(datagram), Ok(Packet::ForServer(Kind::Direct, ..)));

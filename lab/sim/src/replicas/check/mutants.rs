@@ -1,9 +1,9 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 220 are in the C core, those below
-//! 240 in what runs beside it, those below 260 in client and server, the others in the controller; no number is one of another program's.
+//! The bugs that the campaign must find; `docs/internals/mutants.md` describes them. Numbers below 220 are in the C
+//! core, below 240 in the selector and its host, below 260 in client and server, the others in the controller; no other
+//! program uses them.
 
 use crate::check::Mutant;
 
-/// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(201, "cookie-unchecked", "dataplane/src/replicas/cookie.h", 1500),
     Mutant::new(202, "no-copy-for-selector", "dataplane/src/replicas/response.h", 1500),

@@ -1,4 +1,4 @@
-//! The network of a trial, as its controllers know it.
+//! A trial's network, as its controllers know it.
 
 use super::script::IDS;
 use super::trial::Trial;
@@ -10,18 +10,16 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Operators of a pod, besides those of its two racks.
 const UPPERS_A_POD: usize = 2;
-/// How busy an accelerator may be.
 const UTILISATION: f64 = 0.5;
-/// More requests a second than there are.
+/// Requests per second, more than ever occur.
 const UNLIMITED: f64 = 10_000.0;
 
 fn pod_of(rack: usize) -> usize {
     rack / 2
 }
 
-/// The network of a trial, whose nodes have addresses by the first number of their kind and their place.
+/// A trial's network. `at` gives addresses from the first number of a kind and the place.
 pub(super) fn network(trial: &Trial, at: fn(usize, usize) -> SocketAddr, groups: &[Vec<SocketAddr>]) -> Arc<Network> {
     let count = trial.operators();
     let (first_server, first_client) = (2 * count, 2 * count + trial.servers.len());
@@ -50,7 +48,7 @@ pub(super) fn network(trial: &Trial, at: fn(usize, usize) -> SocketAddr, groups:
     Arc::new(Network::new(parts).expect("a trial's network makes sense"))
 }
 
-/// Operators behind those of the racks are aggregation switches, two a pod, and then core switches.
+/// After the racks' operators come aggregation switches, two a pod, and then core switches.
 fn topology(trial: &Trial) -> String {
     let pods = pod_of(trial.racks - 1) + 1;
     let switch = |upper: usize| format!("\"switch-{}\"", trial.racks + upper);
@@ -59,7 +57,6 @@ fn topology(trial: &Trial) -> String {
     let mut text = format!("core = [{}]\npods = [\n", list(upper));
     for pod in 0..pods {
         let own = lower.iter().copied().filter(|upper| upper / UPPERS_A_POD == pod).collect();
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "  {{ id = \"pod-{pod}\", switches = [{}] }},", list(own));
     }
     text += "]\nracks = [\n";
@@ -72,7 +69,7 @@ fn topology(trial: &Trial) -> String {
             "  {{ id = \"rack-{rack}\", within = \"pod-{pod}\", tor = \"switch-{rack}\", hosts = [{hosts}] }},"
         );
     }
-    // Half of this many.
+    // `limit` is this share of the capacity.
     let service_us = UTILISATION * 1e6 / limit(trial);
     let _ = writeln!(
         text,
@@ -81,7 +78,7 @@ fn topology(trial: &Trial) -> String {
     text
 }
 
-/// Requests a second that each accelerator may get: T_max.
+/// T_max: requests per second of each accelerator.
 pub(super) fn limit(trial: &Trial) -> f64 {
     if trial.limit == 0 { UNLIMITED } else { f64::from(trial.limit) }
 }
@@ -91,7 +88,7 @@ pub(super) fn extra_hops(trial: &Trial) -> f64 {
     if trial.seed.is_multiple_of(2) { 1.0 } else { 0.2 }
 }
 
-/// The tier of an operator, core switches in tier 0, if it is on the way of requests that this operator labels.
+/// Tier of an operator (core switches: 0) if it is on the path of requests that `labeller` labels.
 pub(super) fn tier_of(trial: &Trial, labeller: usize, operator: usize) -> Option<usize> {
     let Some(upper) = operator.checked_sub(trial.racks) else { return (operator == labeller).then_some(2) };
     let pods = pod_of(trial.racks - 1) + 1;
@@ -101,7 +98,6 @@ pub(super) fn tier_of(trial: &Trial, labeller: usize, operator: usize) -> Option
     }
 }
 
-/// Times are short, so that much happens.
 pub(super) fn controller_config(trial: &Trial, place: usize) -> ControllerConfig {
     ControllerConfig {
         place: place as u32,
@@ -130,7 +126,7 @@ mod tests {
     use crate::NodeId;
     use midflight_placement::Instance;
 
-    /// The campaign computes places by itself: they are those of the network that controllers know.
+    /// The campaign computes places independently; they must match the controllers' network.
     #[test]
     fn n4_an_operator_is_on_the_way_of_a_group_or_not_whoever_says_it() {
         for trial in (0..200).map(Trial::draw).filter(|trial| trial.controllers > 0) {

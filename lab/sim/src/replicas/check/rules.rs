@@ -13,9 +13,8 @@ pub(super) const N8: Rule = Rule("N8");
 pub(super) const N9: Rule = Rule("N9");
 /// A read ends once.
 pub(super) const ONCE: Rule = Rule("ONCE");
-/// After the last fault all reads are answered, and nothing counts as outstanding.
+/// After the last fault all reads are answered, and no request counts as outstanding.
 pub(super) const HEALS: Rule = Rule("HEALS");
-/// All counters add up.
 pub(super) const BOOKS: Rule = Rule("BOOKS");
-/// The core's structures agree with each other.
+/// The core's structures are consistent.
 pub(super) const SOUND: Rule = Rule("SOUND");

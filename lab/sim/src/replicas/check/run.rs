@@ -1,4 +1,4 @@
-//! A run: a world from a trial, and its faults in their order.
+//! A run: a world from a trial, and its faults in order.
 
 use super::control::Control;
 use super::guess::CRAFT;
@@ -21,15 +21,13 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// A client gives a read up after this.
 pub(super) const TIMEOUT: Nanos = 4 * SECOND;
-/// Cookies become old soon.
+/// Short, so that cookies expire.
 const COOKIE: Nanos = 200 * MS;
-/// A server refuses what has waited for so long, and takes a slot back from an application that says nothing.
+/// After this time a server refuses a waiting request, and frees the slot of a silent application.
 const WAIT: Nanos = 300 * MS;
 const SERVE: Nanos = 500 * MS;
 
-/// Clients' pauses become longer or shorter when the demand changes.
 const FACTORS: [f64; 4] = [0.1, 1.0, 4.0, 16.0];
 
 /// The replicas program under faults: a store behind operators, and its checker.
@@ -37,11 +35,9 @@ pub struct ReplicasSubject {
     pub(super) stage: Stage<Trial, Findings>,
     pub(super) groups: Rc<[Vec<SocketAddr>]>,
     pub(super) script: Script,
-    /// Of all controllers.
     planner: Planner,
 }
 
-/// The places of a trial's parties in the hardware.
 struct Site {
     world: World,
     is_tree: bool,
@@ -62,7 +58,7 @@ impl Site {
         Self { world, is_tree: trial.is_tree, racks: trial.racks }
     }
 
-    /// Racks are the first switches of a tree, and its aggregation switches stand behind all of them.
+    /// Rack switches come first in a tree, aggregation switches after all of them.
     fn switch(&self, operator: usize) -> Place {
         match self.is_tree {
             true if operator < self.racks => Place::Switch(operator as u32),
@@ -176,7 +172,7 @@ impl Subject for ReplicasSubject {
     fn begins(&mut self, what: &What) -> bool {
         let is_script = self.stage.trial.controllers == 0;
         match what {
-            // Real controllers make their own plans, of the traffic.
+            // Real controllers plan for the traffic.
             What::Plan(_) | What::Degraded(_) if !is_script => self.set_demand(),
             What::NoController if !is_script => {
                 let controllers: Vec<NodeId> = self.stage.places.of(Party::Controller).collect();
@@ -214,14 +210,14 @@ impl Subject for ReplicasSubject {
         }
     }
 
-    /// Meanwhile a script keeps the rules as they should be, unless controllers do.
+    /// Without controllers, lets the script keep the rules up to date.
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
             if self.stage.trial.controllers == 0 {
                 self.operate();
             }
             let next = at.min(self.stage.world.now() + LOOKS);
-            // A world in which nothing happens any more has no time.
+            // Time does not advance without events.
             let nothing = Action::command(self.stage.node(Party::Operator(0)), ());
             self.stage.world.at(next, nothing);
             self.stage.run_until(next)?;
@@ -237,7 +233,7 @@ impl Subject for ReplicasSubject {
 }
 
 impl ReplicasSubject {
-    /// What clients ask for, and how the planner of real controllers answers, as present faults say.
+    /// Sets the clients' demand and the planner's mood by current faults.
     fn set_demand(&mut self) {
         let (mut mood, trial) = (Mood::default(), Rc::clone(&self.stage.trial));
         let mut pauses = vec![1.0; trial.clients.len()];
@@ -312,7 +308,7 @@ fn server_config(
     }
 }
 
-/// Sent again soon, so that a read that can be answered is answered in time.
+/// Repeats soon, so that an answerable read is answered in time.
 fn client_config(spec: &ClientSpec) -> ClientConfig {
     ClientConfig {
         under_way_max: spec.under_way,

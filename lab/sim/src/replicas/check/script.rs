@@ -1,5 +1,5 @@
-//! Who sets the rules of operators and selectors, in the place of a controller: it sees who runs, notices with a delay who does not, and
-//! changes the plan in the steps that `docs/internals/replicas.md` names, one each time that it looks.
+//! Sets the rules of operators and selectors instead of a controller. It sees which processes run, notices deaths with
+//! a delay, and changes the plan in the steps of `docs/internals/replicas.md`, one step a look.
 
 use super::run::ReplicasSubject;
 use super::trial::Party;
@@ -10,26 +10,23 @@ use midflight_endpoint::{MS, Nanos, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// How often it looks.
 pub(super) const LOOKS: Nanos = 5 * MS;
-/// The longest time of an answer: so long an RSNode id serves on after its last label. (Requests expire at selectors after a second.)
+/// An answer's longest time: how long an RSNode id serves after its last label. (Selectors forget requests after a
+/// second.)
 const LONGEST: Nanos = 2 * SECOND;
-/// RSNode ids are 1 to this; they come again, but not before they have gone everywhere.
+/// RSNode ids are 1 to this, and are reused once all operators have removed them.
 pub(super) const IDS: u16 = 64;
 
-/// What is known of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The process that has all its rules; 0: none.
+    /// Incarnation that has all its rules; 0: none.
     told: u64,
-    /// Since when none runs.
     down_since: Option<Nanos>,
-    /// Whether that was noticed.
     is_dead: bool,
 }
 
 impl Known {
-    /// Looks at a process: its number, if it runs. Whether it is a new one.
+    /// Looks at a process; `incarnation` is its number, if it runs. Returns whether it is new.
     fn look(&mut self, now: Nanos, detect: Nanos, incarnation: Option<u64>) -> bool {
         match incarnation {
             Some(number) => {
@@ -49,9 +46,8 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 struct RsNodeId {
     operator: usize,
-    /// Since when everybody knows it.
+    /// Since when all operators know it.
     since: Nanos,
-    /// Since when no label names it.
     unused: Option<Nanos>,
 }
 
@@ -59,7 +55,6 @@ struct RsNodeId {
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) is_dead: bool,
-    /// The number of the present plan.
     pub(super) plan: u32,
     pub(super) degraded: BTreeSet<usize>,
     labels: Vec<Option<u16>>,
@@ -67,7 +62,6 @@ pub(super) struct Script {
     last_id: u16,
     operators: Vec<Known>,
     selectors: Vec<Known>,
-    /// Who was dead when the rules were set last.
     dead: BTreeSet<usize>,
 }
 
@@ -86,7 +80,7 @@ impl Script {
         }
     }
 
-    /// The RSNode that the plan wants for a traffic group: one that serves, or none.
+    /// The RSNode that the plan wants for a traffic group, if it serves.
     fn wanted(&self, group: usize) -> Option<usize> {
         let count = self.operators.len();
         if self.degraded.contains(&group) {
@@ -99,7 +93,6 @@ impl Script {
         (0..count).map(|turn| (group * 5 + self.plan as usize + turn) % count).find(serves)
     }
 
-    /// An id that nobody knows.
     fn fresh(&mut self) -> Option<u16> {
         let ids = (0..IDS).map(|step| (self.last_id + step) % IDS + 1);
         let id = ids.into_iter().find(|id| !self.ids.contains_key(id))?;
@@ -109,7 +102,6 @@ impl Script {
 }
 
 impl ReplicasSubject {
-    /// One look, and the next step.
     pub(super) fn operate(&mut self) {
         if self.script.is_dead {
             return;
@@ -129,7 +121,6 @@ impl ReplicasSubject {
         self.stage.world.address(self.stage.node(Party::Operator(place)))
     }
 
-    /// Processes that are new get all their rules.
     fn look(&mut self) {
         let (now, detect) = (self.now(), self.stage.trial.detect_ms * MS);
         for place in 0..self.script.operators.len() {
@@ -152,13 +143,12 @@ impl ReplicasSubject {
         }
     }
 
-    /// Rules for an operator that runs.
     fn tell(&mut self, place: usize, rules: Vec<Rule>) {
         let node = self.stage.node(Party::Operator(place));
         self.stage.act(Action::command(node, Rules(rules)));
     }
 
-    /// The same for all that have their rules.
+    /// For all that have their rules.
     fn tell_all(&mut self, rule: impl Fn(usize) -> Rule) {
         for place in 0..self.script.operators.len() {
             let operator = self.script.operators[place];
@@ -178,7 +168,7 @@ impl ReplicasSubject {
         Rule::Own { rack, selector: (!self.script.selectors[place].is_dead).then_some(selector) }
     }
 
-    /// All rules of an operator, in the order that keeps answers from being refused: hosts last.
+    /// All rules of an operator: hosts last, so that no answer is refused.
     fn rules(&self, place: usize) -> Vec<Rule> {
         let trial = &self.stage.trial;
         let address = |party| self.stage.world.address(self.stage.node(party));
@@ -205,12 +195,11 @@ impl ReplicasSubject {
         rules
     }
 
-    /// Pods in the upper half, two racks in each.
+    /// Two racks a pod; the pod is in the upper half.
     fn marker(&self, rack: usize) -> u32 {
         (rack as u32 / 2) << 16 | rack as u32
     }
 
-    /// What an operator is told of an RSNode id.
     fn rsnode(&self, id: u16, place: usize) -> Rule {
         match self.script.ids.get(&id).map(|rsnode| rsnode.operator) {
             Some(operator) if operator == place => Rule::Serve(id),
@@ -220,7 +209,7 @@ impl ReplicasSubject {
         }
     }
 
-    /// N6: requests and answers go past an RSNode that is dead, until it is back.
+    /// N6: requests and answers bypass a dead RSNode until it is back.
     fn tell_of_dead(&mut self) {
         let dead: BTreeSet<usize> =
             (0..self.script.operators.len()).filter(|place| self.script.operators[*place].is_dead).collect();
@@ -234,13 +223,13 @@ impl ReplicasSubject {
         }
     }
 
-    /// Whether a traffic group's label names this RSNode and nobody retires it.
+    /// The id of this operator's RSNode, unless that is unused.
     fn id_of(&self, operator: usize) -> Option<u16> {
         let serves = |rsnode: &RsNodeId| rsnode.operator == operator && rsnode.unused.is_none();
         self.script.ids.iter().find(|(_, rsnode)| serves(rsnode)).map(|(&id, _)| id)
     }
 
-    /// New RSNodes get their ids, and every operator learns where they are.
+    /// Assigns ids to new RSNodes and tells every operator.
     fn prepare(&mut self) {
         let wanted: BTreeSet<usize> =
             (0..self.script.labels.len()).filter_map(|group| self.script.wanted(group)).collect();
@@ -255,7 +244,7 @@ impl ReplicasSubject {
         }
     }
 
-    /// The next traffic group whose label is not the wanted one.
+    /// Sets the next traffic group's label that is not the wanted one.
     fn flip(&mut self) {
         for group in 0..self.script.labels.len() {
             let label = self.script.wanted(group).and_then(|operator| self.id_of(operator));
@@ -268,7 +257,7 @@ impl ReplicasSubject {
         }
     }
 
-    /// RSNode ids that no label has named for long go.
+    /// Removes RSNode ids without a label for long enough.
     fn retire(&mut self) {
         let (now, labels) = (self.now(), self.script.labels.clone());
         let wanted: Vec<_> = (0..labels.len()).filter_map(|group| self.script.wanted(group)).collect();
@@ -284,7 +273,6 @@ impl ReplicasSubject {
         }
     }
 
-    /// Whether the plan is in force, and everybody who runs has its rules.
     pub(super) fn is_in_force(&self) -> bool {
         let script = &self.script;
         let is_wanted = |group: usize| {

@@ -1,9 +1,8 @@
-//! Makes a trial smaller: drops faults, clients, servers, work, operators, then faults of the network.
+//! Shrinks a trial: drops faults, clients, servers, work, operators, then network faults.
 
 use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, forget};
 
-/// In the order in which they are tried.
 pub(super) const PASSES: &[Pass<Trial>] =
     &[drop_faults, drop_clients, halve_work, drop_servers, drop_operators, fewer_groups, calm_network, shorten];
 

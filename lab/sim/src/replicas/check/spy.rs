@@ -1,5 +1,5 @@
-//! An attacker that sees requests, so it knows their numbers, and answers them from its own address. Who is answered must look where an
-//! answer comes from (N8).
+//! An attacker that sees requests with their numbers, and answers them from its own address. The receiver must check an
+//! answer's source (N8).
 
 use super::trial::{Trial, What};
 use crate::{Actor, Context, NodeId, Place, Wake, World};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// The latest request that was seen, with the client that sent it; `None`: nobody looks.
+/// The latest request and its client; `None` without a spy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen(Option<Rc<RefCell<Option<Request>>>>);
 
@@ -21,7 +21,6 @@ struct Request {
 }
 
 impl Seen {
-    /// A datagram of a client.
     pub(super) fn note(&self, client: NodeId, datagram: &[u8]) {
         if let Some(seen) = &self.0 {
             seen.replace(Some(Request { client, datagram: datagram.to_vec() }));
@@ -29,14 +28,13 @@ impl Seen {
     }
 }
 
-/// An actor that answers the latest request at these times.
+/// Answers the latest request at these times.
 #[derive(Debug)]
 struct Spy {
     seen: Seen,
     times: VecDeque<Nanos>,
 }
 
-/// The spy's node, if the trial has one; and what it sees.
 pub(super) fn add_spy(trial: &Trial, world: &mut World) -> Seen {
     let mut times = Vec::new();
     for fault in &trial.faults {
@@ -81,7 +79,7 @@ impl Actor for Spy {
     }
 }
 
-/// The right answer to a request, in all but the address that it comes from.
+/// An answer that is right except for its source.
 fn answer(datagram: &[u8]) -> Option<Vec<u8>> {
     let (kind, request, ends, asked): (_, _, &Ends, &[u8]) = match parse(datagram).ok()? {
         Packet::Request(request, ends, asked) => (Kind::Monitored, request, ends, asked),

@@ -1,4 +1,4 @@
-//! What happens, in words.
+//! Events in words.
 
 use crate::NodeId;
 use crate::check::Trace;
@@ -7,7 +7,6 @@ use midflight_wire::replicas::{Ends, Packet, ServerStatus, parse};
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-/// A packet and its fields.
 pub(super) fn describe(datagram: &[u8]) -> String {
     match parse(datagram) {
         Err(reject) => format!("{} bytes: {reject}", datagram.len()),
@@ -36,14 +35,13 @@ pub(super) fn describe(datagram: &[u8]) -> String {
     }
 }
 
-/// Which request it is.
 fn said(ends: &Ends) -> String {
     let (client, server) = (SocketAddr::from(ends.client), SocketAddr::from(ends.server));
     let client = if client.port() == 0 { "with a cookie".to_owned() } else { format!("of {}", client.ip()) };
     format!("#{:x} {client} server {}", ends.request, server.ip())
 }
 
-/// What an actor has recorded; `None`: the datagrams say it.
+/// An actor's record; `None` if the datagrams show it.
 pub(super) fn event(trace: &Trace, node: NodeId, event: &ReplicasEvent) -> Option<String> {
     let name = trace.name(node);
     Some(match event {

@@ -5,9 +5,8 @@ use crate::check::{self, BadTrial, Common, Net, Pass, keep_place};
 use midflight_replicas::select::Algorithm;
 use serde::{Deserialize, Serialize};
 
-/// The latest time of any event, and the longest duration: ten minutes.
+/// Ten minutes: the latest event and the longest duration.
 const LONGEST_MS: u64 = 600_000;
-/// Answers of somebody who sees requests, at most.
 const ANSWERED_MAX: u32 = 10_000;
 /// Racks of a fat-tree of 4 ports, and its other switches.
 const TREE_RACKS: usize = 8;
@@ -17,44 +16,44 @@ const TREE_UPPERS: usize = 12;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// The seed of all random numbers inside the world: secrets, delays, losses.
+    /// Seed of all randomness in the world: secrets, delays, losses.
     pub seed: u64,
     /// When all faults end.
     pub heal_ms: u64,
     /// The network outside of faults.
     pub network: Net,
-    /// Whether operators are switches of a fat-tree of 4 ports, and hosts are connected to it; else all are as far from each other.
+    /// Operators are switches of a fat-tree of 4 ports with hosts; otherwise all nodes are equally distant.
     pub is_tree: bool,
     /// Operators of racks: 1 to 8.
     pub racks: usize,
-    /// Operators without hosts: up to 12, the aggregation switches of a tree first.
+    /// Operators without hosts: up to 12; in a tree the aggregation switches first.
     pub uppers: usize,
     /// How replicas are selected.
     pub select: Algorithm,
     /// Requests that a selector remembers.
     pub under_way: u32,
-    /// Time that a datagram takes a selector.
+    /// Selector's time per datagram.
     pub cost_us: u64,
-    /// Whether hosts of a rack are one traffic group; else each client is one.
+    /// The hosts of a rack are one traffic group; otherwise each client is one.
     pub is_by_rack: bool,
     /// Controllers: up to 3, the first one active; 0: a script sets the rules.
     #[serde(default)]
     pub controllers: usize,
-    /// Whether controllers' messages go over streams, as in production; else they are datagrams.
+    /// Controllers use streams, as in production, instead of datagrams.
     #[serde(default)]
     pub has_streams: bool,
-    /// Requests a second that an accelerator may get, as controllers know it; 0: more than there are.
+    /// Requests per second of an accelerator, as controllers know it; 0: unlimited.
     #[serde(default)]
     pub limit: u32,
-    /// Until somebody notices that an operator or a selector does not answer.
+    /// Time to detect a silent operator or selector.
     pub detect_ms: u64,
     /// Replica groups: 1 to 64.
     pub groups: usize,
     /// Servers of each: 1 to 8, at most as many as there are.
     pub replicas: usize,
-    /// At least one; each is in the next rack.
+    /// At least one; placed in racks round-robin.
     pub servers: Vec<ServerSpec>,
-    /// At least one; each is in the next rack, from the last one on.
+    /// At least one; placed in racks round-robin, from the last rack on.
     pub clients: Vec<ClientSpec>,
     /// The faults.
     #[serde(default)]
@@ -65,13 +64,13 @@ pub struct Trial {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
-    /// Requests that it serves at once.
+    /// Requests served in parallel.
     pub slots: usize,
-    /// Requests that may wait.
+    /// Maximum waiting requests.
     pub queue: usize,
-    /// The mean of its service times.
+    /// Mean service time.
     pub service_us: u64,
-    /// Whether it reports a mean.
+    /// Reports its mean.
     pub says_mean: bool,
 }
 
@@ -79,15 +78,15 @@ pub struct ServerSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
-    /// Workers, each of which does one read after the other.
+    /// Workers; each does one read at a time.
     pub workers: u32,
-    /// Reads of each.
+    /// Reads of each worker.
     pub reads: u32,
-    /// Pause after each, at most.
+    /// Longest pause after each read.
     pub think_us: u64,
-    /// Reads under way at once, at most.
+    /// Maximum reads in flight.
     pub under_way: usize,
-    /// Whether it selects by itself.
+    /// Selects by itself.
     pub is_direct: bool,
 }
 
@@ -98,9 +97,9 @@ pub type Fault = check::Fault<What>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Party {
-    /// Those of racks first.
+    /// An operator; those of racks come first.
     Operator(usize),
-    /// That of this operator.
+    /// The selector of this operator.
     Selector(usize),
     /// A server.
     Server(usize),
@@ -114,32 +113,32 @@ pub enum Party {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// The script has another plan: from then on each traffic group wants another RSNode, which this number says. Real controllers get
-    /// another one meanwhile: their planner answers by lot, and clients ask for more or less, as this number says.
+    /// The script changes its plan for good: this number gives each traffic group another RSNode. Real controllers get
+    /// random plans for the fault's duration, and this number changes the clients' demand.
     Plan(u32),
-    /// The script degrades a traffic group meanwhile (DRS). Where there are real controllers, its clients ask without pause: more than an
-    /// accelerator may get, if it may get little.
+    /// The script degrades a traffic group for a while (DRS). With real controllers, the group's clients ask without
+    /// pause, which may exceed an accelerator's limit.
     Degraded(usize),
-    /// The script sets no rules meanwhile, or all controllers are dead.
+    /// The script sets no rules for a while, or all controllers are dead.
     NoController,
-    /// Half of the plans that real controllers are given meanwhile are wrong: of another number, or they break constraints.
+    /// For a while, half of the plans for real controllers are wrong: of another number, or breaking constraints.
     WrongPlans,
-    /// This many requests are answered at once by somebody who sees them, and is no party of the store.
+    /// A spy outside the store answers this many requests at once.
     Answered(u32),
-    /// A server takes longer meanwhile.
+    /// A server is slow for a while.
     Slow {
-        /// Which one.
+        /// The server.
         server: usize,
-        /// So many times as long.
+        /// Factor on its times.
         by: u32,
     },
-    /// A server says anything of itself meanwhile.
+    /// A server reports random status for a while.
     Absurd(usize),
-    /// The application of a server answers nothing meanwhile.
+    /// A server's application does not answer for a while.
     Silent(usize),
-    /// An operator reports counts that it invents meanwhile.
+    /// An operator reports invented counts for a while.
     Lies(usize),
-    /// What befalls every program.
+    /// A common fault.
     #[serde(untagged)]
     Common(Common<Party>),
 }
@@ -285,7 +284,6 @@ impl Trial {
         if self.is_by_rack { self.rack_of_client(client) } else { client }
     }
 
-    /// The places of the servers of a replica group.
     pub(super) fn servers_of(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.replicas).map(move |replica| (group + replica) % self.servers.len())
     }
@@ -301,7 +299,6 @@ impl Trial {
 }
 
 impl What {
-    /// Whether somebody sends packets who is no party of the store.
     pub(super) fn is_attack(&self) -> bool {
         matches!(self, Self::Answered(_)) || check::What::common(self).is_some_and(Common::is_attack)
     }

@@ -1,5 +1,5 @@
-//! T16: the longest time after the last fault until every task has ended, without the time in which tasks run.
-//! `docs/internals/tasks.md` derives the number.
+//! T16: the longest time from the last fault to the end of every task, without run times. `docs/internals/tasks.md`
+//! derives it.
 
 use super::trial::Trial;
 use midflight_endpoint::{MS, Nanos};
@@ -7,13 +7,13 @@ use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_wire::PROBE_MAX;
 
-/// Both endpoints ask a preferred switch this often.
+/// Interval at which an endpoint that failed over probes its preferred switch.
 const RETURN_EVERY: Nanos = 1_000 * MS;
 
-/// A switch looks this often whose patience has run out.
+/// Interval at which a switch checks expired patience.
 const TICK: Nanos = 10 * MS;
 
-/// The longest of each, one after the other.
+/// Sum of the longest time of each step.
 pub(super) fn bound(trial: &Trial) -> Nanos {
     let (client, executor) = (ClientConfig::new(0, 0, Vec::new()), ExecutorConfig::new(0, 0, Vec::new(), 1, 0));
     let longest = |of: fn(&super::SwitchSpec) -> u64| trial.switches.iter().map(of).max().unwrap_or(0) * MS;
@@ -21,7 +21,8 @@ pub(super) fn bound(trial: &Trial) -> Nanos {
     let (tasks, switches) = (trial.tasks() as u64, trial.switches.len() as u64);
     let queue = trial.switches.iter().map(|switch| u64::from(switch.queue)).min().unwrap_or(1);
 
-    // A switch that stood still waits for a lease; a parked slot is out after half of one, or was given a task just then.
+    // After a gap, a switch waits for a lease; a parked slot expires after half of one, or was assigned a task just
+    // then.
     let held_by_the_dead = lease + lease / 2 + lease;
     let silence = client.switch_silence.max(2 * lease.max(executor.lease));
     let way = switches * (silence + RETURN_EVERY) + executor.register_max * 5 / 4;

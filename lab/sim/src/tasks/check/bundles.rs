@@ -1,5 +1,5 @@
-//! Checks counted resources (T18): each run has one bundle of each that its task requires, and no bundle is with two runs. No fault
-//! excuses a violation.
+//! Checks counted resources (T18): each run has one bundle of each that its task requires, and no two runs share one.
+//! No fault excuses a violation.
 
 use super::rules::*;
 use crate::NodeId;
@@ -9,17 +9,14 @@ use midflight_tasks::executor::{Bundles, RunKey};
 use midflight_tasks::resources::RESOURCE_BITS;
 use std::collections::HashMap;
 
-/// Who has which bundle.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    /// How many of each resource each executor has; 0: it is not counted.
     pub(super) counts: HashMap<NodeId, [u16; RESOURCE_BITS as usize]>,
     runs: HashMap<(NodeId, RunKey), Bundles>,
     held: HashMap<(NodeId, u8, u16), RunKey>,
 }
 
 impl Holders {
-    /// Takes an event of tasks.
     pub(super) fn happened(&mut self, event: &TaskEvent) -> Checked {
         match event {
             TaskEvent::Started { executor, run, resources, bundles, .. } => {
@@ -35,7 +32,6 @@ impl Holders {
         }
     }
 
-    /// A dead executor's runs have ended.
     pub(super) fn crashed(&mut self, node: NodeId) {
         self.runs.retain(|(executor, _), _| *executor != node);
         self.held.retain(|(executor, ..), _| *executor != node);
@@ -73,7 +69,7 @@ mod tests {
 
     const EXECUTOR: NodeId = NodeId(1);
 
-    /// An executor with two bundles of resource 0 and one of resource 1, of which runs 1 and 2 have all.
+    /// An executor with two bundles of resource 0 and one of resource 1; runs 1 and 2 have all.
     fn busy() -> Holders {
         let mut holders = Holders { counts: [(EXECUTOR, [2, 1, 0, 0, 0, 0, 0, 0])].into(), ..Holders::default() };
         holders.happened(&started(1, 0b111, &[(0, 0), (1, 0)])).unwrap();

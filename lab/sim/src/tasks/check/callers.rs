@@ -1,21 +1,22 @@
-//! Checks the callers' view: every task ends once, with its own result, and nothing runs that no switch has assigned (T2, T9).
+//! Checks the callers' view: every task ends once, with its own result, and no task runs without an assignment (T2,
+//! T9).
 //!
 //! | violation | excused by |
 //! |---|---|
 //! | a task ends twice, or with another's result | none |
-//! | a task ends whose client did not ask for it | the death of its client: its tasks have no owner |
+//! | a task ends without its client's request | the death of its client: its tasks have no owner |
 //! | a result of an attempt that did not end | none |
 //! | more runs of an attempt than assignments of it, or a run of one that went back | none |
-//! | more runs at once than the executor has slots | none |
+//! | more parallel runs than the executor has slots | none |
 //! | a task that starts later than two spans after it came to its executor | any fault, and a network that loses datagrams |
 //! | a task that ends as lost | its own time-out |
-//! | a task that ends as cancelled | its caller, who asked for it |
-//! | a task that ends as cancelled, taken out or vanished, and was assigned | any fault: an earlier attempt may have run; its own time-out |
+//! | a task that ends as cancelled | a caller's request |
+//! | a task that ends as cancelled, removed or vanished, and was assigned | any fault: an earlier attempt may have run; its own time-out |
 //! | a task that ends as cancelled, stopped, and no run of it was stopped | none |
 //! | a task that is assigned after it has ended as cancelled (T17) | several switches, or lives of one; its own time-out |
 //! | a task that starts after it has ended as cancelled (T17) | any fault: its assignment was late; its own time-out |
-//! | a task that no slot had and that ends as cancelled later than [`STOP_WITHIN`] (T17) | any fault; its own time-out |
-//! | a run of a cancelled task that goes on for longer than [`STOP_WITHIN`] (T17) | any fault but lost datagrams, which excuse two seconds; a function that does not listen |
+//! | an unassigned task that ends as cancelled later than [`STOP_WITHIN`] (T17) | any fault; its own time-out |
+//! | a run of a cancelled task that continues for longer than [`STOP_WITHIN`] (T17) | any fault but lost datagrams, which excuse two seconds; a function that ignores the stop |
 
 use super::rules::*;
 use crate::NodeId;
@@ -26,25 +27,20 @@ use midflight_tasks::client::CancelledHow;
 use midflight_tasks::executor::RunKey;
 use std::collections::{HashMap, HashSet};
 
-/// How long a run may go on after its task was cancelled, or after it has started if that is later. There are no losses and no
-/// faults, but packets are late by up to 5 ms: SUBMIT_ACK, CANCEL and its answer, and STOP take one after the other, and once more
-/// if STOP has overtaken ASSIGN.
+/// Limit of a run after its task was cancelled, or after its start if later. Without losses and faults packets are late
+/// by up to 5 ms: SUBMIT_ACK, CANCEL and its answer, and STOP in sequence, and again if STOP has overtaken ASSIGN.
 const STOP_WITHIN: Nanos = 100 * MS;
-/// The same where one datagram in twenty may be lost: each is repeated in intervals that double.
+/// The limit with up to 5 % loss: each datagram is repeated at doubling intervals.
 const STOP_WITHIN_OF_LOSSES: Nanos = 2_000 * MS;
 
-/// The state of a task for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Open,
     Ended,
-    /// Ended as cancelled.
     Cancelled,
-    /// Its client died.
     Orphan,
 }
 
-/// Counts of an attempt's events, of all switches and executors together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     assigned: u32,
@@ -58,11 +54,8 @@ struct Task {
     key: u64,
     argument: [u8; 16],
     has_timeout: bool,
-    /// When it was cancelled.
     cancel_asked: Option<Nanos>,
-    /// When those that run were to be stopped.
     stop_asked: Option<Nanos>,
-    /// Runs of it were stopped.
     stopped: u32,
     standing: Standing,
     attempts: Vec<(u8, Attempt)>,
@@ -78,10 +71,9 @@ impl Task {
     }
 }
 
-/// A task of a job that will be submitted: its argument, of which its result is made, and whether it may time out.
+/// A task of a future job: its argument, which determines its result, and whether it may time out.
 pub(super) type Wanted = ([u8; 16], bool);
 
-/// A run that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     task: usize,
@@ -89,53 +81,47 @@ struct Run {
     started: Nanos,
 }
 
-/// The books of all callers.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// The tasks of each job.
     jobs: HashMap<u32, Vec<Wanted>>,
     tasks: Vec<Task>,
-    /// The client's key of the first task of each job that was submitted, and its place in `tasks`.
+    /// By submitted job, the client's key of its first task, and the place in `tasks`.
     submitted: HashMap<u32, (u64, usize)>,
-    /// Tasks of clients that live.
     by_key: HashMap<(NodeId, u64), usize>,
     runs: HashMap<(NodeId, RunKey), Run>,
-    /// Those that wait for other tasks.
     waits: HashSet<(NodeId, RunKey)>,
     open: usize,
-    /// The total time in which at least one task ran, and until when that is counted.
+    /// Total time in which at least one task ran, and the end of that count.
     busy: (Nanos, Nanos),
-    /// The trial has no faults: what happens to a task is known exactly.
+    /// The trial has no faults, so each task's fate is exact.
     pub(super) calm: bool,
-    /// How many tasks each executor may run at once.
     pub(super) slots: HashMap<NodeId, usize>,
-    /// How long a task may wait at its executor, in a trial without faults.
+    /// Longest wait of a task at its executor, in a trial without faults.
     pub(super) held_at_most: Nanos,
     /// The trial has no faults but lost datagrams.
     pub(super) only_loses: bool,
-    /// A switch may not know what another has promised.
+    /// A switch may not know another's promises.
     pub(super) forgets: bool,
 }
 
 impl Callers {
-    /// Adds a job that may be submitted.
     pub(super) fn expect(&mut self, jid: u32, tasks: Vec<Wanted>) {
         self.jobs.insert(jid, tasks);
     }
 
-    /// Tasks whose end some living caller waits for.
+    /// Open tasks of live callers.
     pub(super) fn open(&self) -> usize {
         self.open
     }
 
-    /// The waiting tasks, for a report: client, key, and the counts of their attempts.
+    /// The open tasks, for a report: client, key, and the counts of their attempts.
     pub(super) fn waiting(&self) -> String {
         let open = self.tasks.iter().filter(|task| task.standing == Standing::Open);
         let tell = |task: &Task| format!("key {} of node {}: {:?}", task.key, task.client.index(), task.attempts);
         open.take(3).map(tell).collect::<Vec<_>>().join("; ")
     }
 
-    /// The client's key of a job's first task, if it was submitted and its client lives.
+    /// The client's key of a submitted job's first task, if its client lives.
     pub(super) fn first_key(&self, jid: u32) -> Option<u64> {
         let (first, place) = *self.submitted.get(&jid)?;
         (self.by_key.get(&(self.tasks[place].client, first)) == Some(&place)).then_some(first)
@@ -152,7 +138,6 @@ impl Callers {
         self.find(jid, tid).is_some_and(|task| self.tasks[task].has_timeout)
     }
 
-    /// A switch assigned an attempt to a slot.
     pub(super) fn assigned(&mut self, jid: u32, tid: u32, attempt: u8) -> Checked {
         let Some(task) = self.find(jid, tid) else {
             holds!(T1, false, "task {tid} of job {jid} is assigned, which nobody has submitted");
@@ -165,7 +150,7 @@ impl Callers {
         Ok(())
     }
 
-    /// An executor gave back an attempt that it had not begun. It must not begin it any more.
+    /// An executor returned an attempt unstarted. It must not start it any more.
     pub(super) fn given_back(&mut self, jid: u32, tid: u32, attempt: u8) -> Checked {
         let Some(task) = self.find(jid, tid) else { return Ok(()) };
         let known = self.tasks[task].attempt(attempt);
@@ -175,7 +160,6 @@ impl Callers {
         Ok(())
     }
 
-    /// The total time until now in which at least one task ran.
     pub(super) fn busy(&mut self, now: Nanos) -> Nanos {
         let (busy, until) = &mut self.busy;
         if !self.runs.is_empty() {
@@ -185,7 +169,6 @@ impl Callers {
         *busy
     }
 
-    /// Takes an event of tasks.
     pub(super) fn happened(&mut self, now: Nanos, event: &TaskEvent) -> Checked {
         self.busy(now);
         match event {
@@ -239,7 +222,8 @@ impl Callers {
         Ok(())
     }
 
-    /// No executor starts a task while it runs as many as it has slots, without those that wait for others; or holds one for longer than two spans.
+    /// An executor runs at most as many tasks as it has slots, except those that wait for others, and holds none for
+    /// longer than two spans.
     fn starts_as_it_may(&self, executor: NodeId, held_for: Nanos) -> Checked {
         let works = |run: &&(NodeId, RunKey)| run.0 == executor && !self.waits.contains(*run);
         let runs = self.runs.keys().filter(works).count();
@@ -270,14 +254,14 @@ impl Callers {
         }
     }
 
-    /// A run has ended, maybe because its client had it stopped: in time, and not without being asked for.
+    /// A run has ended. If it was stopped, its client must have cancelled it; a cancelled run must end in time.
     fn ended(&mut self, now: Nanos, Run { task, attempt, started }: Run, stopped: bool) -> Checked {
         let within = if self.calm { STOP_WITHIN } else { STOP_WITHIN_OF_LOSSES };
         let task = &mut self.tasks[task];
-        // One whose lease ran out, as KEEPALIVEs were lost, is no longer known to anybody.
+        // If KEEPALIVEs were lost and its lease expired, no switch knows it any more.
         let is_last = task.attempts.iter().all(|(number, _)| *number <= attempt);
         let (key, client) = (task.key, task.client.index());
-        // One that was cut off for long was given up.
+        // After a long partition, its client gave it up.
         let was_given_up = !self.calm && !self.only_loses;
         let wanted = task.stop_asked.is_some() || task.has_timeout || task.standing == Standing::Orphan || was_given_up;
         holds!(T17, !stopped || wanted, "a run of task {key} of node {client} is stopped, which nobody has cancelled");
@@ -328,8 +312,8 @@ impl Callers {
                 let is_so = match how {
                     CancelledHow::Stopped => task.stopped > 0,
                     _ if !self.calm || task.has_timeout => true,
-                    // A SUBMIT that was sent twice and not taken leaves it open whether a switch had the task.
-                    // One that was given back has not begun.
+                    // A SUBMIT that was sent twice without being accepted leaves it open whether a switch had the task.
+                    // A returned one has not begun.
                     CancelledHow::TakenOut | CancelledHow::Vanished => {
                         task.attempts.iter().all(|(_, attempt)| attempt.assigned == 0)
                     }
@@ -341,7 +325,7 @@ impl Callers {
         Ok(())
     }
 
-    /// A node died: its runs end, and no caller waits for its tasks.
+    /// A node died: its runs end, and its tasks have no caller.
     pub(super) fn crashed(&mut self, now: Nanos, node: NodeId) {
         self.busy(now);
         self.runs.retain(|(executor, _), _| *executor != node);
@@ -355,7 +339,7 @@ impl Callers {
         }
     }
 
-    /// Attempts that started, of tasks whose callers lived on.
+    /// The most started attempts of a task with a live caller.
     pub(super) fn most_starts(&self) -> u32 {
         let kept = self.tasks.iter().filter(|task| task.standing != Standing::Orphan);
         kept.map(|task| task.attempts.iter().map(|(_, attempt)| attempt.started).sum()).max().unwrap_or(0)

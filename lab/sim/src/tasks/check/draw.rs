@@ -8,7 +8,6 @@ use midflight_wire::SLOT_PLACES;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Masks of resources that a trial's nodes may have.
 const MASKS: [u8; 6] = [0x00, 0x01, 0x03, 0x10, 0x90, 0xff];
 /// In some trials no executor has this resource.
 const RARE: u8 = 0x20;
@@ -48,7 +47,8 @@ impl Trial {
         };
         trial.cancels = cancels(random, &trial);
         if !calm {
-            // Some have only attackers and links with a small MTU, and must keep the same rules as trials without faults.
+            // Some have only attackers and links with a small MTU, and must keep the same rules as trials without
+            // faults.
             let harmless = random.random_bool(0.15);
             for _ in 0..random.random_range(1..=6) {
                 let wanted = |fault: &Fault| !harmless || fault.what.is_harmless();
@@ -85,7 +85,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
     let count = random.random_range(1..=6);
     let same = random.random_bool(0.4);
     let mask = pick(random, &MASKS);
-    // The most takes three REGISTERs.
+    // The largest takes three REGISTERs.
     let slots = pick(random, &[1, 2, 4, 8, 8, 20, 70]);
     (0..count)
         .map(|_| ExecutorSpec {
@@ -100,7 +100,7 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
         .collect()
 }
 
-/// `same`: all executors have the same resources, so that none is missed where slots are too few.
+/// `same`: all executors have the same resources, so that none is missing if slots are scarce.
 fn switch(random: &mut Pcg64, slots: u32, same: bool) -> SwitchSpec {
     let lease_ms = pick(random, &[60, 150, 300, 1_000]);
     let tight = same && random.random_bool(0.25);
@@ -117,11 +117,10 @@ fn switch(random: &mut Pcg64, slots: u32, same: bool) -> SwitchSpec {
     }
 }
 
-/// Bursts, single tasks, and sizes between them.
 fn jobs(random: &mut Pcg64, span_us: u64, clients: usize, executors: &[ExecutorSpec], levels: u32) -> Vec<Job> {
     let (count, most) = pick(random, &[(40, 3), (12, 24), (4, 90), (3, 140)]);
     let longest = pick(random, &[200, 2_000, 20_000, 20_000]);
-    // Now and then a task outlives a lease.
+    // Sometimes a task outlives a lease.
     let long = pick(random, &[0.0, 0.02, 0.2]);
     let levels = levels as u8;
     let timeouts = random.random_bool(0.2);
@@ -168,7 +167,7 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
         .collect()
 }
 
-/// In half of the trials executors ask ahead. The draws are apart, so that the other half is as it would be without them.
+/// Executors prefetch in half of the trials. Separate draws, so that the other half does not change.
 fn ask_ahead(trial: &mut Trial) {
     let mut random = stream(trial.seed, Purpose::Faults, 1);
     let random = &mut random;
@@ -183,13 +182,13 @@ fn ask_ahead(trial: &mut Trial) {
         trial.switches.iter_mut().for_each(|switch| switch.slots += room);
     }
     repeat_short_tasks(trial, random);
-    // Some as where Python runs: they take longer tasks ahead, and keep them for longer.
+    // Some as with Python: they prefetch longer tasks, and keep them for longer.
     if random.random_bool(0.2) {
         trial.executors.iter_mut().for_each(|executor| executor.ahead_span_us = pick(random, &[500, 4_000, 20_000]));
     }
 }
 
-/// Most trials get many short tasks that take equally long, and now and then a longer one.
+/// Most trials get many equally short tasks, with occasional longer ones.
 fn repeat_short_tasks(trial: &mut Trial, random: &mut Pcg64) {
     if random.random_bool(0.2) {
         return;
@@ -207,7 +206,7 @@ fn repeat_short_tasks(trial: &mut Trial, random: &mut Pcg64) {
     }
 }
 
-/// In four of ten trials executors count some of their resources: few bundles, so that tasks wait for them. The draws are apart, too.
+/// Executors count some resources in four of ten trials: few bundles, so that tasks wait for them. Separate draws.
 fn count_resources(trial: &mut Trial) {
     let mut random = stream(trial.seed, Purpose::Faults, 2);
     let random = &mut random;
@@ -223,8 +222,8 @@ fn count_resources(trial: &mut Trial) {
     }
 }
 
-/// Most cancellations leave what runs alone. In some trials they do not, and tasks run for so long that most of those that are
-/// cancelled run.
+/// Most cancellations spare running tasks. In some trials they do not, and tasks are so long that most cancelled ones
+/// run.
 fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(if trial.faults.is_empty() { 0.5 } else { 0.75 }) {
         return;
@@ -246,8 +245,8 @@ fn cancel_what_runs(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
-/// In four of ten trials some runs wait for other tasks, and lend their slots, as far as the switches have room for spares. The draws are
-/// apart, too.
+/// In four of ten trials some runs wait for other tasks, and lend their slots, as far as switches have room for spares.
+/// Separate draws.
 fn wait_for_others(trial: &mut Trial) {
     let mut random = stream(trial.seed, Purpose::Faults, 3);
     let random = &mut random;
@@ -263,8 +262,8 @@ fn wait_for_others(trial: &mut Trial) {
     }
 }
 
-/// In half of the trials tasks prefer places, at which few executors are, or none; some switches have no room for all places. The
-/// draws are apart, as those of asking ahead.
+/// In half of the trials tasks prefer places with few executors or none; some switches have no room for all places.
+/// Separate draws.
 fn prefer_places(trial: &mut Trial) {
     let mut random = stream(trial.seed, Purpose::Faults, 2);
     let random = &mut random;
@@ -292,7 +291,6 @@ fn prefer_places(trial: &mut Trial) {
     }
 }
 
-/// Clients that die for good may have tasks that no executor can run.
 fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
     if trial.is_runnable(u8::MAX) {
         return;
@@ -316,7 +314,7 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
     }
 }
 
-/// Shares are of tables with more than a few entries (T14).
+/// Shares need tables with more than a few entries (T14).
 fn make_room_for_floods(random: &mut Pcg64, trial: &mut Trial) {
     if trial.faults.iter().any(|fault| matches!(fault.what, What::Flood { .. })) && random.random_bool(0.7) {
         for switch in &mut trial.switches {
@@ -341,7 +339,6 @@ fn party(random: &mut Pcg64, trial: &Trial) -> Party {
     }
 }
 
-/// Some nodes: at least one.
 fn parties(random: &mut Pcg64, trial: &Trial) -> Vec<Party> {
     let mut parties: Vec<_> = (0..random.random_range(1..=3)).map(|_| party(random, trial)).collect();
     parties.sort_unstable();

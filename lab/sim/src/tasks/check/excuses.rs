@@ -2,25 +2,23 @@
 //!
 //! | violation | excused by |
 //! |---|---|
-//! | a lease runs out though its executor lives (T10) | during a fault and two and a half leases after it: the executor's or the switch's pause, crash or clock jump, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams; and, if the trial has a fault that is not harmless, another switch that the executor may have turned to |
+//! | a lease expires though its executor lives (T10) | during a fault and two and a half leases after it: the executor's or the switch's pause, crash or clock jump, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams; and, if the trial has a fault that is not harmless, another switch that the executor may have turned to |
 //! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: the next one does not know a duplicate from before that death; more than one switch, in the list or at one address; the task's own time-out |
-//! | attempts, resubmissions, given-up completions, failovers (the books of a trial without faults) | any fault, or a network that loses datagrams |
+//! | attempts, resubmissions, given-up completions, failovers (the totals of a trial without faults) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
-//! | a run that goes on though its task is cancelled (T17) | any fault; a network that loses datagrams excuses two seconds |
-//! | a run that is stopped though nobody has cancelled its task (T17) | any fault: its client may have been silent for `client_idle` |
+//! | a run that continues though its task is cancelled (T17) | any fault; a network that loses datagrams excuses two seconds |
+//! | a run that is stopped though its task was not cancelled (T17) | any fault: its client may have been silent for `client_idle` |
 //! | any violation, by an attacker's garbage, forged, replayed and guessed packets (T13), or floods (T14) | nothing: a trial with such faults alone counts as one without faults |
 //! | any violation, by a path with an MTU of 1,280 or more (T15) | nothing: such a trial counts as one without faults |
-//! | a lease that runs out, by a client that dies or moves | nothing |
+//! | a lease that expires, by a client that dies or moves | nothing |
 //! | a task does not end once, with its own result (T9) | only the death of the caller |
 
 use super::trial::{Party, Trial, What};
 use crate::check::{Common, Trial as _};
 use midflight_endpoint::{MS, Nanos};
 
-/// A time in which a node is disturbed.
 #[derive(Debug)]
 struct Disturbance {
-    /// `None`: all nodes.
     party: Option<Party>,
     from: Nanos,
     until: Nanos,
@@ -35,7 +33,7 @@ pub(super) struct Excuses {
     pub(super) only_loses: bool,
     /// Datagrams may be lost at any time, or go to another switch.
     strays: bool,
-    /// A duplicate may meet a switch that does not know its original.
+    /// A duplicate may reach a switch that does not know its original.
     pub(super) forgets: bool,
 }
 
@@ -57,7 +55,7 @@ impl Excuses {
                     ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
                 }
                 What::Common(Common::Burst(_)) => disturb(None, from, end),
-                // It renews its leases until it ends; to the switch its end looks like a death.
+                // It renews its leases until its end, which looks like a death to the switch.
                 What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
                 What::Takeover(switch) => {
                     let other = taken_over.iter().position(|taken| taken == switch).unwrap_or(0);
@@ -83,7 +81,6 @@ impl Excuses {
         Self { disturbances, calm, only_loses: loses && harmless, strays, forgets }
     }
 
-    /// Whether a fault excuses that a lease between these two runs out now.
     pub(super) fn lease(&self, now: Nanos, switch: usize, executor: usize) -> bool {
         let concerns = |party: Option<Party>| {
             party.is_none_or(|party| party == Party::Switch(switch) || party == Party::Executor(executor))

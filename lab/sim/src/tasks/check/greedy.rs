@@ -1,5 +1,5 @@
-//! A client and executor that follows the protocol, and asks for all the room for clients, slots and tasks (T14). It answers each
-//! COOKIE, so that its records count for its own address; it runs no task, and acknowledges none.
+//! A client and executor that follows the protocol, and requests all the room for clients, slots and tasks (T14). It
+//! answers each COOKIE, so that its records count for its own address; it runs no task, and acknowledges none.
 
 use crate::Context;
 use crate::{Actor, Wake};
@@ -13,25 +13,21 @@ use zerocopy::byteorder::network_endian::U64;
 /// The latest requests, which may need a cookie.
 const REMEMBERED: usize = 64;
 
-/// A task that no executor can run.
 const TASK: TaskInfo = TaskInfo { resources: u8::MAX, ..TaskInfo::PLAIN };
 
-/// A request: at which switch, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) switches: Vec<SocketAddr>,
-    /// In order.
     pub(super) times: VecDeque<Nanos>,
     /// The number of its job, which no other party uses.
     pub(super) jid: u32,
 }
 
-/// A SUBMIT or a REGISTER, under an identity.
+/// A SUBMIT or a REGISTER of an identity.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     identity: u64,
     sequence: u32,
-    /// Whether it asks for slots; else it asks for tasks.
     slots: bool,
 }
 
@@ -47,7 +43,7 @@ impl Greedy {
         Self { plan, sequence: 0, wishes: VecDeque::new() }
     }
 
-    /// The next request: under a new identity, or a repeated one.
+    /// The next request: with a new identity, or a repeated one.
     fn wish(&mut self, context: &mut Context<'_>) -> Wish {
         let random = context.random();
         let before =
@@ -89,7 +85,7 @@ impl Actor for Greedy {
         self.next(context);
     }
 
-    /// Sends a request again with the cookie that it needs.
+    /// Repeats a request with the cookie that it needs.
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         let Ok(Packet::Cookie(cookie)) = parse(datagram) else { return };
         let owner = (cookie.identity.get(), cookie.header.sequence.get());

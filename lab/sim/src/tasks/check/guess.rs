@@ -1,4 +1,4 @@
-//! Packets of an attacker off the path: every operation, from addresses that it knows, with guesses in the place of all secret
+//! Packets of an attacker off the path: every operation, from known addresses, with guesses in place of all secret
 //! fields.
 
 use crate::check::Craft;
@@ -15,7 +15,7 @@ const SECRETS: [&str; 8] = ["client", "cookie", "token", "proof", "identity", "e
 pub(super) const CRAFT: Craft =
     Craft { remembered: 256, is_packet: |datagram| parse(datagram).is_ok(), is_forgeable, is_guessable, guess };
 
-/// Operations with secrets: the structure that they begin with, and that of their records.
+/// Operations with secrets: the structure at their start, and that of their records.
 fn structures_of(operation: Operation) -> (&'static str, &'static str) {
     match operation {
         Operation::Submit => ("Submit", ""),
@@ -41,13 +41,14 @@ fn structures_of(operation: Operation) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether a packet only names slots, whose owners the switch knows. (A client is known by its identity at any address.)
+/// Whether a packet only names slots, whose owners the switch knows. (A client is known by its identity at any
+/// address.)
 fn is_forgeable(datagram: &[u8]) -> bool {
     let operation = datagram.get(3).and_then(|&number| Operation::from_number(number));
     matches!(operation, Some(Operation::Retrieve | Operation::Keepalive | Operation::Release))
 }
 
-/// Whether all secrets of a packet can be found: the results in a COMPLETE have no fixed places.
+/// Whether all secrets of a packet can be located: the results in a COMPLETE have no fixed offsets.
 fn is_guessable(datagram: &[u8]) -> bool {
     match parse(datagram) {
         Ok(Packet::Complete(fixed, _)) => fixed.header.count == 1,
@@ -56,7 +57,7 @@ fn is_guessable(datagram: &[u8]) -> bool {
     }
 }
 
-/// The same packet with guessed secrets. Sequences are no secret, because they count up; nor is an epoch, which stays the same for
+/// Guesses the secrets. Sequences are not secret, because they count up; nor is an epoch, which stays the same for
 /// long.
 fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     let Some(operation) = datagram.get(3).and_then(|&number| Operation::from_number(number)) else { return datagram };
@@ -89,7 +90,7 @@ fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     datagram
 }
 
-/// It needs no name, so an attacker can guess it for every switch that sends to an executor.
+/// Contains no name, so an attacker can guess it for every switch that sends to an executor.
 fn reset_of_all(random: &mut Pcg64) -> Vec<u8> {
     let header = Header::new(Operation::Reset, random.random(), 0);
     Reset { header, counter: random.random::<u64>().into() }.as_bytes().to_vec()

@@ -4,18 +4,18 @@
 //! |---|---|
 //! | `trial` | a trial, as data; its faults |
 //! | `draw` | a trial from a seed |
-//! | `smaller` | steps that make a trial smaller |
-//! | `run` | a world from a trial, its own faults; after the last one all must heal |
+//! | `smaller` | ways to shrink a trial |
+//! | `run` | a world from a trial, its own faults; recovery after the last one |
 //! | `rules` | the names of the rules |
 //! | `follower` | checks switches, T1 to T8, T10 to T14 and T19, step by step against the reference model |
 //! | `callers` | checks the callers' view: T9 |
-//! | `bundles` | who has which bundle of a counted resource: T18 |
+//! | `bundles` | bundles of counted resources: T18 |
 //! | `excuses` | which fault excuses which violation |
-//! | `bound` | how soon after the faults all must have ended: T16 |
+//! | `bound` | the limit of recovery: T16 |
 //! | `monitor` | passes the events of a run to all of them |
 //! | `rules_observer` | the follower, for tests of other worlds |
-//! | `guess` | what an attacker knows of the packets |
-//! | `greedy` | follows the protocol, and asks for all the room |
+//! | `guess` | an attacker's knowledge of packets |
+//! | `greedy` | follows the protocol, and requests all the room |
 //! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |
 

@@ -18,15 +18,13 @@ use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
-/// The core's structures are walked once in this many turns of a switch; more often would take most of a run's time.
+/// Walks the core's structures once in this many turns of a switch; more would dominate a run's time.
 const SOUND_EVERY: u32 = 32;
 
-/// The process that a switch's node runs.
 #[derive(Debug, Default)]
 struct Switch {
     follower: Option<Follower>,
     turns: u32,
-    /// Under which names each task is, or was, with this process.
     names: HashMap<(u32, u32), Vec<Name>>,
 }
 
@@ -36,7 +34,6 @@ pub struct Findings {
     pub(super) callers: Callers,
     pub(super) holders: Holders,
     judgement: Judgement,
-    /// Leases that ran out, and tasks that were given back.
     pub(super) requeued: u64,
     switches: Vec<Switch>,
     places: Places<Party>,
@@ -60,7 +57,6 @@ impl Findings {
         }
     }
 
-    /// Tasks that switches which are up hold.
     pub(super) fn open(&self) -> usize {
         self.switches.iter().filter_map(|switch| switch.follower.as_ref()).map(Follower::open).sum()
     }
@@ -91,7 +87,7 @@ impl Findings {
             holds!(T2, excused, "task {tid} of job {jid} is queued as {name:?} while it is open as {open:?}");
             names.push(name);
         }
-        // What is given back may be assigned again at once, under the same number.
+        // A returned task may be assigned again at once, with the same attempt.
         for (jid, tid, attempt) in seen.given_back {
             self.callers.given_back(jid, tid, attempt)?;
         }
@@ -134,7 +130,6 @@ impl Findings {
     }
 }
 
-/// The core's own check.
 fn sound(turn: &Turn<'_>) -> Checked {
     turn.tasks.check().map_err(|what| Broken { rule: SOUND, what })
 }

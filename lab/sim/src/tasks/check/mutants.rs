@@ -1,14 +1,13 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers to 20, 46, 47 and from 90 on are in
-//! the C core, from 21 to 41 and 43, 49 and 97 in the endpoints, the others in their drivers.
+//! The bugs that the campaign must find; `docs/internals/mutants.md` describes them. Numbers up to 20, 46, 47 and from
+//! 90 on are in the C core, from 21 to 41 and 43, 49 and 97 in the endpoints, the others in their drivers.
 
 use super::rules::*;
 use crate::check::{Mutant, Rule};
 
-/// Rules that a bug must break before all others: else nobody knows whether the campaign would see them broken.
+/// Rules that some bug must break first: otherwise the campaign's check of them would be untested.
 pub(super) const FIRST: &[Rule] =
     &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16, T17, T18, T19];
 
-/// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(1, "last-page", "dataplane/src/tasks/pools.h", 1000),
     Mutant::new(2, "requeue-behind", "dataplane/src/tasks/assign.h", 1000),

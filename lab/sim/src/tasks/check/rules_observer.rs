@@ -1,4 +1,4 @@
-//! Holds switches of any world to their rules, for tests: the first one that a switch breaks ends the run.
+//! Checks the rules of switches in any world, for tests: the first violation ends the run.
 
 use super::follower::Follower;
 use crate::tasks::switch::Switch;
@@ -7,7 +7,7 @@ use midflight_endpoint::Nanos;
 use std::any::Any;
 use std::collections::HashMap;
 
-/// Holds switches to T1 to T8 and T10 to T14 at every packet, under any fault of the network and the processes.
+/// Checks T1 to T8 and T10 to T14 at every packet, under any fault of the network and the processes.
 #[derive(Debug, Default)]
 pub struct RulesObserver {
     followers: HashMap<NodeId, Follower>,

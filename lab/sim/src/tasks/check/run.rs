@@ -1,4 +1,4 @@
-//! A run: a world from a trial, and its faults in their order.
+//! A run: a world from a trial, and its faults in order.
 
 mod addresses;
 mod heal;
@@ -20,24 +20,23 @@ use midflight_tasks::place::Preference;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// An executor cuts round trips that it measures to this.
+/// An executor clamps measured round trips to this.
 const MEASURED_MAX: Nanos = 250 * MS;
 
-/// The number of the first job of a flood.
 const FLOOD_JOBS: u32 = 1 << 31;
 
-/// What a trial wants, by its place there.
+/// Scheduled work, by its place in the trial.
 pub enum Deed {
-    /// A job is submitted.
+    /// Submits a job.
     Submit(usize),
-    /// Tasks are cancelled.
+    /// Cancels tasks.
     Cancel(usize),
 }
 
 /// The tasks program under faults: a cluster and its checker.
 pub struct TasksSubject {
     stage: Stage<Trial, Findings>,
-    /// The switches that take over addresses, by the switch whose address it is.
+    /// The switches that take over an address, by that address's switch.
     standbys: HashMap<usize, NodeId>,
 }
 
@@ -180,7 +179,6 @@ impl TasksSubject {
     }
 }
 
-/// A node for each source of a flood.
 fn floods(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
     for (number, fault) in trial.faults.iter().enumerate() {
         let What::Flood { sources, packets } = fault.what else { continue };
@@ -211,8 +209,8 @@ fn config(spec: &SwitchSpec) -> TasksConfig {
     }
 }
 
-/// A job's tasks. Each argument, and so each result, is one of its own: run time, job, place in it. Some results are so long that two
-/// of them do not share a packet (T15).
+/// A job's tasks. Each argument, and so each result, is unique: run time, job, index. Some results are so long that two
+/// do not share a packet (T15).
 fn tasks(jid: u32, job: &Job) -> Vec<Task> {
     let task = |(n, spec): (u32, &super::trial::TaskSpec)| {
         let mut argument = [0; 16];
@@ -233,8 +231,8 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
     (0..).zip(&job.tasks).map(task).collect()
 }
 
-/// How long a task may be at its executor before it starts or goes back: two spans. A sample of a round trip may be of a slot that was
-/// parked, which the executor cannot tell where a task was given back.
+/// Longest time of a task at its executor before it starts or goes back: two spans. A round trip may include a slot's
+/// parking, which the executor cannot tell from a returned task.
 fn held_at_most(trial: &Trial) -> Nanos {
     let net = &trial.network;
     2 * MEASURED_MAX.max(2 * 1_000 * (net.delay_max_us + net.reordering_us))

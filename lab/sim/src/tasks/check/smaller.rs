@@ -1,10 +1,9 @@
-//! Makes a trial smaller: drops faults, cancellations, jobs, tasks, resources, places, clients, executors, then halves times.
+//! Shrinks a trial: drops faults, cancellations, jobs, tasks, resources, places, clients, executors, then halves times.
 
 use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, drop_from, forget};
 use midflight_wire::SLOT_PLACES;
 
-/// In the order in which they are tried.
 pub(super) const PASSES: &[Pass<Trial>] = &[
     drop_faults,
     drop_cancels,
@@ -142,7 +141,7 @@ mod tests {
             let small = shrink_while(&trial, |_| true, breaks);
             let sizes = (small.faults.len(), small.cancels.len(), small.clients.len(), small.tasks());
             assert_eq!(sizes, (1, 0, 1, 2), "seed {}: {small:?}", trial.seed);
-            // Two tasks may ask for what no executor has alone, and a third may be the one that crashes.
+            // Two tasks may need an executor each, and a third executor may be the one that crashes.
             assert!(small.executors.len() <= 3, "seed {}: {small:?}", trial.seed);
             assert!(crashes(&small) == 1 && small.network.loss == 0.0, "seed {}: {small:?}", trial.seed);
             small.validate().unwrap();

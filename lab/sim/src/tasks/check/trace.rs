@@ -1,4 +1,4 @@
-//! The events of a tasks cluster in words: the nodes, and the fields of each packet.
+//! A cluster's events in words: the nodes, and the fields of each packet.
 
 use crate::check::Trace;
 use crate::tasks::TaskEvent;
@@ -13,7 +13,6 @@ pub(super) fn ticked(turn: &Turn<'_>) -> Vec<String> {
     gave.map(|(to, datagram)| format!("ticks and sends to {to}: {}", describe(datagram))).collect()
 }
 
-/// An event of tasks, in words.
 pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
     match event {
         TaskEvent::Submitted { client, jid, keys } => {
@@ -44,14 +43,12 @@ pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
     }
 }
 
-/// A packet and its fields on one line.
 pub(super) fn describe(datagram: &[u8]) -> String {
     let packet = match parse(datagram) {
         Ok(packet) => packet,
         Err(reject) => return format!("{} bytes ({reject})", datagram.len()),
     };
     let mut text = String::new();
-    // Writing to a string cannot fail.
     let _ = match packet {
         Packet::Submit(fixed, tasks, prefers) => {
             let tids: Vec<u32> = tasks.iter().map(|task| task.tid.get()).collect();

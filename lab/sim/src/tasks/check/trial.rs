@@ -9,7 +9,7 @@ use midflight_tasks::resources::RESOURCE_BITS;
 use midflight_wire::SLOT_PLACES;
 use serde::{Deserialize, Serialize};
 
-/// The latest time of any event, and the longest duration: an hour.
+/// An hour: the latest event and the longest duration.
 const LONGEST_MS: u64 = 3_600_000;
 const LONGEST_US: u64 = LONGEST_MS * 1_000;
 
@@ -17,9 +17,9 @@ const LONGEST_US: u64 = LONGEST_MS * 1_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// The seed of all random numbers inside the world: identities, delays, losses.
+    /// Seed of all randomness in the world: identities, delays, losses.
     pub seed: u64,
-    /// When all faults end: dead processes start again, and the network has its normal faults.
+    /// When all faults end: dead processes restart, and the network is normal again.
     pub heal_ms: u64,
     /// The network outside of faults.
     pub network: Net,
@@ -70,7 +70,7 @@ pub struct ExecutorSpec {
     pub ahead_span_us: u32,
     #[serde(default, skip_serializing_if = "is_none")]
     pub waiting: u32,
-    /// How many bundles of each resource, by its bit; 0: it is not counted.
+    /// Bundles of each resource, by its bit; 0: not counted.
     #[serde(default, skip_serializing_if = "is_uncounted")]
     pub bundles: [u16; RESOURCE_BITS as usize],
     #[serde(default, skip_serializing_if = "is_nowhere")]
@@ -81,7 +81,7 @@ pub struct ExecutorSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
-    /// SUBMITs in flight, at most.
+    /// Maximum SUBMITs in flight.
     pub window: u32,
 }
 
@@ -101,25 +101,25 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// How long it runs.
+    /// Its run time.
     pub run_us: u64,
     /// 1 is the highest.
     pub priority: u8,
-    /// The resources that its executor must have.
+    /// Resources that its executor must have.
     pub resources: u8,
-    /// How long an attempt may take; 0: for ever.
+    /// Time-out of an attempt; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timeout_ms: u64,
-    /// The number of attempts, if they take too long.
+    /// Maximum attempts after time-outs.
     #[serde(default = "three", skip_serializing_if = "is_three")]
     pub attempts: u32,
-    /// Whether it runs to its end though it is to be stopped.
+    /// Ignores a stop and runs to its end.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deaf: bool,
-    /// Where it prefers to run; 0: anywhere.
+    /// Preferred place; 0: anywhere.
     #[serde(default, skip_serializing_if = "is_none")]
     pub place: u32,
-    /// How long it waits for that.
+    /// How long it waits for its place.
     #[serde(default, skip_serializing_if = "is_none")]
     pub patience_ms: u32,
 }
@@ -164,15 +164,15 @@ fn is_three(number: &u32) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
-    /// When it is cancelled; a job that is not submitted by then is not touched.
+    /// When they are cancelled; has no effect before the job's submission.
     pub at_us: u64,
     /// The job's place in the trial.
     pub job: usize,
     /// The first of its tasks.
     pub first: usize,
-    /// How many.
+    /// Number of tasks.
     pub count: usize,
-    /// Whether those that run go on.
+    /// Spares running tasks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub queued_only: bool,
 }
@@ -194,37 +194,37 @@ pub enum Party {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// An executor is told to drain; at the end a new one starts in its place.
+    /// An executor drains; at the end a new one replaces it.
     Drain(usize),
-    /// A client's process dies, and none starts in its place. Its tasks may need resources that no executor has.
+    /// A client's process dies for good. Its tasks may need resources that no executor has.
     Death(usize),
-    /// An executor or a client gets another address, and loses the one that it had.
+    /// An executor or a client gets another address instead of its old one.
     Move {
         /// The party.
         party: Party,
-        /// Whether it has its old address again at the end.
+        /// It gets its old address back at the end.
         returns: bool,
     },
-    /// Another switch, which does not know this one's state, has its address; at the end this one has it again (as with VRRP). The
+    /// Another switch without this one's state has its address; at the end this one has it again (as with VRRP). The
     /// other one, the same each time, counts as the next after the switches of the trial.
     Takeover(usize),
-    /// Larger packets are lost on the path to a party and from it.
+    /// Larger packets are lost on the path to and from a party.
     Mtu {
         /// The party; `None`: all parties.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         party: Option<Party>,
-        /// Bytes of an IPv6 packet.
+        /// Maximum size of an IPv6 packet.
         bytes: usize,
     },
-    /// Parties that follow the protocol, under identities of their own, ask for room for clients, slots and tasks at all switches.
-    /// Their tasks need resources that no executor has.
+    /// Parties that follow the protocol, with their own identities, request room for clients, slots and tasks at all
+    /// switches. Their tasks need resources that no executor has.
     Flood {
-        /// The number of parties, each at an address of its own.
+        /// Number of parties, each at its own address.
         sources: u32,
-        /// The number of requests of each.
+        /// Number of requests of each.
         packets: u32,
     },
-    /// What befalls every program.
+    /// A common fault.
     #[serde(untagged)]
     Common(Common<Party>),
 }
@@ -428,12 +428,10 @@ impl Trial {
         }
     }
 
-    /// Whether an executor has these resources.
     pub(super) fn is_runnable(&self, resources: u8) -> bool {
         self.executors.iter().any(|executor| resources & !executor.resources == 0)
     }
 
-    /// Whether a client dies for good.
     fn dies(&self, client: usize) -> bool {
         self.faults.iter().any(|fault| fault.what == What::Death(client))
     }
@@ -452,7 +450,6 @@ impl Trial {
 }
 
 impl SwitchSpec {
-    /// The most slots that a trial's switch may have.
     pub(super) const SLOTS_MAX: u32 = 1024;
 
     fn validate(&self) -> Result<(), BadTrial> {

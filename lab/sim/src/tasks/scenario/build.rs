@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Open tasks that a client may have: the most that the endpoint accepts.
+/// Maximum open tasks of a client: the most that the endpoint accepts.
 const OPEN: usize = 1 << 24;
 
 /// A running scenario.
@@ -27,12 +27,12 @@ pub struct Run {
     world: World,
     deadline: Nanos,
     live: Rc<Cell<u32>>,
-    /// The pipelines' counts, if the switches are pipelines.
+    /// The pipelines' counts, with an asic engine.
     tally: Option<Tally>,
     notes: Notes,
 }
 
-/// The nodes of a scenario: switches, executors, clients.
+/// Nodes of a scenario: switches, executors, clients.
 struct Nodes([Range<u32>; 3]);
 
 impl Nodes {
@@ -107,7 +107,7 @@ impl Scenario {
         }))
     }
 
-    /// One in each rack; their addresses.
+    /// One in each rack; returns their addresses.
     fn add_switches(&self, world: &mut World, tally: Option<&Tally>) -> Vec<SocketAddr> {
         let mut add = |rack| {
             let place = match self.cluster.place {
@@ -236,7 +236,7 @@ fn words(fault: &Fault) -> String {
 }
 
 impl Run {
-    /// Runs for this many events at most. Returns whether the run is over: all tasks have ended, or its time has.
+    /// Runs for at most this many events. Returns whether the run is over: all tasks have ended, or its time has.
     pub fn advance(&mut self, events: u64) -> bool {
         let (live, mut left) = (&self.live, events);
         let done = self.world.run(self.deadline, |world| {
@@ -255,7 +255,7 @@ impl Run {
         self.world.sink().expect("Scenario::start set it")
     }
 
-    /// The pipelines' counts; `None` if the switches are no pipelines.
+    /// The pipelines' counts; `None` without an asic engine.
     #[must_use]
     pub fn passes(&self) -> Option<Passes> {
         self.tally.as_ref().map(Tally::passes)
@@ -267,7 +267,7 @@ impl Run {
         &self.world
     }
 
-    /// The remarks from reading the trace.
+    /// Remarks from reading the trace.
     #[must_use]
     pub fn notes(&self) -> Notes {
         self.notes

@@ -11,20 +11,20 @@ use midflight_endpoint::{MS, Nanos};
 /// Executors of a run.
 const EXECUTORS_MAX: u32 = 4_000_000;
 const SECOND: Nanos = 1_000 * MS;
-/// The virtual time of a run, at most.
+/// Maximum virtual time of a run.
 const LONGEST: Time = Time(7 * 24 * 3_600 * SECOND);
 /// The longest delay of any kind.
 const WAY: Time = Time(SECOND);
 /// Tasks that a pipeline holds.
 const ASIC_ENTRIES: u32 = 64 << 10;
-/// Tasks that a run may have: those of a trace, and of the generator, are in memory.
+/// Maximum tasks of a run: those of a trace or of the generator are in memory.
 const TASKS_MAX: [(ShapeName, f64); 2] = [(ShapeName::Mixed, (32 << 20) as f64), (ShapeName::Equal, 1e10)];
 
 impl Scenario {
-    /// Checks every bound; the error names key, value and what is allowed.
+    /// Checks every bound; the error names key, value and the valid range.
     ///
     /// # Errors
-    /// The first value that is outside its bounds.
+    /// The first value that is out of bounds.
     pub fn check(&self) -> Result<(), String> {
         within("duration", self.duration, Time::us(1)..=LONGEST)?;
         within("patience", self.patience, Time(0)..=LONGEST)?;
@@ -227,14 +227,13 @@ impl Scenario {
         }
     }
 
-    /// Slots that may register at one switch: executors are dealt out in the order of their numbers.
+    /// Slots that may register at one switch: executors are assigned round-robin.
     fn slots_of_a_switch(&self) -> u64 {
         let switches = if self.cluster.failover { 1 } else { self.cluster.switches };
         let kinds = self.cluster.kinds();
         kinds.map(|(executors, slots, _)| u64::from(executors.div_ceil(switches)) * u64::from(slots)).sum()
     }
 
-    /// Tasks that are submitted, about.
     pub(super) fn expected_tasks(&self) -> f64 {
         /// Mean of the durations, in medians.
         const MIXED: f64 = 6.2;
@@ -243,7 +242,6 @@ impl Scenario {
         self.workload.load * slots * self.duration.0 as f64 / (self.workload.median.0 as f64 * mean)
     }
 
-    /// The configuration of a pipeline's program, if the switches are pipelines.
     pub(super) fn asic_config(&self) -> Option<AsicConfig> {
         let program = self.cluster.engine.program()?;
         let Asic { levels, queue, poll, .. } = self.asic;
@@ -252,11 +250,11 @@ impl Scenario {
         Some(AsicConfig { program, levels, queue, slots, lease_ms, poll_us, ..AsicConfig::default() })
     }
 
-    /// The configuration of a switch, with room for all its clients, slots and tasks.
+    /// A switch's configuration, with room for all its clients, slots and tasks.
     pub(super) fn tasks_config(&self) -> TasksConfig {
         let Self { cluster, queue, .. } = self;
         let slots = self.slots_of_a_switch().min(1 << 20) as u32;
-        // Processes that start anew are new clients, and their slots new slots, until the old ones are forgotten.
+        // Restarted processes are new clients, and their slots new slots, until the old ones are forgotten.
         TasksConfig {
             queue: queue.tasks,
             slots: (2 * slots).clamp(64, 1 << 20),

@@ -1,4 +1,4 @@
-//! Why a scenario cannot be run; one line that names file, key and what is allowed.
+//! Why a scenario cannot be run; one line that names file, key and the valid range.
 
 use midflight_control::FileError;
 use midflight_workload::{ReadError, ScaleError};
@@ -15,7 +15,7 @@ pub enum ScenarioError {
     Trace {
         /// The scenario's file.
         file: PathBuf,
-        /// Why.
+        /// The reader's error.
         error: ReadError,
     },
     /// The trace cannot be scaled.
@@ -23,7 +23,7 @@ pub enum ScenarioError {
     Scale {
         /// The scenario's file.
         file: PathBuf,
-        /// Why.
+        /// The scaling error.
         error: ScaleError,
     },
 }

@@ -1,5 +1,5 @@
-//! The jobs of a scenario's clients. The argument of each task begins with its duration, then the time at which it should
-//! be submitted: so its delay is known when it starts.
+//! The jobs of a scenario's clients. Each task's argument has its duration, then its planned submission time, so that
+//! its delay is known when it starts.
 
 use super::parts::{PlacesPart, Scenario, ShapeName, mask};
 use super::values::Time;
@@ -19,10 +19,8 @@ use std::rc::Rc;
 
 /// The time of the first job, when executors have registered.
 pub(super) const SETTLED: Nanos = 10_000_000;
-/// The level of all tasks if there are no priorities.
 const ONE_LEVEL: u8 = 1;
 
-/// The workload of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Jobs {
     seed: u64,
@@ -31,12 +29,10 @@ pub(super) struct Jobs {
     source: Source,
 }
 
-/// The source of jobs.
 #[derive(Clone, Debug)]
 enum Source {
     /// Drawn as they are submitted.
     Equal { gap_ns: f64, until: Nanos, median: Nanos, tasks: u32, priorities: bool },
-    /// Jobs in memory, with their times.
     Listed { workload: Rc<Workload>, arrivals: Rc<Vec<(Nanos, u32)>>, clients: usize },
 }
 
@@ -119,7 +115,6 @@ impl Jobs {
     }
 }
 
-/// Counts the clients that may still submit.
 struct Live(Rc<Cell<u32>>);
 
 impl Drop for Live {
@@ -185,7 +180,6 @@ impl Iterator for Listed {
     }
 }
 
-/// The random properties of each task.
 struct Details {
     random: Pcg64,
     /// Shares of the tasks, and the resources that they need.
@@ -203,7 +197,7 @@ impl Details {
         Task { priority: spec.priority, resources: self.resources(), prefer, ..Task::new(place, argument) }
     }
 
-    /// Where a task's data is, as its function, and where it prefers to run.
+    /// The place of a task's data, as its function, and its placement preference.
     fn place(&mut self) -> (u32, Option<Preference>) {
         if self.places.count == 0 {
             return (1, None);

@@ -1,4 +1,4 @@
-//! How much memory a run will need, so that it can be refused before it starts.
+//! Memory that a run will need, so that it can be refused before it starts.
 
 use super::parts::{Scenario, ShapeName};
 
@@ -11,7 +11,6 @@ const CLIENT: f64 = 100_000.0;
 const ENTRY: f64 = 64.0;
 /// A task between submission and result: at its client, at the switch, in datagrams.
 const OPEN_TASK: f64 = 250.0;
-/// A task of a workload in memory.
 const LISTED_TASK: f64 = 20.0;
 
 impl Scenario {

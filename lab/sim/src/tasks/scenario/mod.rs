@@ -1,5 +1,5 @@
-//! Scenarios: files with a cluster, its network, workload and faults, from which a world is built.
-//! `docs/simulator.md` explains how to write such files.
+//! Scenarios: files with a cluster, its network, workload and faults, from which a world is built. `docs/simulator.md`
+//! explains how to write such files.
 
 mod build;
 mod check;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// Remarks from reading the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Lines of the trace that were left out.
+    /// Skipped lines of the trace.
     pub malformed: u64,
 }
 
@@ -33,7 +33,7 @@ impl Scenario {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
+    /// An unreadable file, an unknown key, a value of a wrong type or out of bounds.
     pub fn load(file: &Path) -> Result<Self, ScenarioError> {
         Self::parse(&file::read(file, "docs/simulator.md has one to start from")?, file)
     }

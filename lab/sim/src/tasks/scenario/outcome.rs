@@ -8,7 +8,7 @@ use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Delays from an hour on count as an hour.
+/// Longer delays count as an hour.
 const LONGEST: Nanos = 3_600_000_000_000;
 
 /// Delays from the call of submit to the start, in nanoseconds, exact to one in a thousand.
@@ -24,7 +24,7 @@ impl Delays {
         self.0.saturating_record(delay);
     }
 
-    /// How many tasks.
+    /// Number of tasks.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
@@ -56,7 +56,7 @@ pub struct Disturbance {
     pub at: Nanos,
     /// A description for people.
     pub what: String,
-    /// How long until the next task started; `None`: none did.
+    /// Time until the next task started; `None`: none did.
     pub next_start: Option<Nanos>,
 }
 
@@ -73,24 +73,23 @@ pub struct Outcome {
     pub abandoned: u64,
     /// Runs that began.
     pub starts: u64,
-    /// Of those, further runs of tasks that had begun before.
+    /// Of those, repeated runs of a task.
     pub again: u64,
     /// Of all runs, those whose data was at another place.
     pub far: u64,
-    /// Sum of the durations of all runs that began, without what they took longer far from their data.
+    /// Sum of the durations of all started runs, without the delays of remote data.
     pub work_ns: u128,
     /// When the last end was reported.
     pub last_end: Nanos,
     /// First starts.
     pub delays: Delays,
-    /// The same by level.
+    /// First starts by level.
     pub levels: BTreeMap<u8, Delays>,
-    /// In the order of their times.
+    /// By time.
     pub disturbances: Vec<Disturbance>,
     /// The first of them without a next start.
     undisturbed: usize,
     clients: Range<u32>,
-    /// Tasks of each client that have not ended.
     open: Vec<u64>,
 }
 
@@ -115,7 +114,7 @@ impl Outcome {
         }
     }
 
-    /// Tasks that have not ended.
+    /// Open tasks.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.submitted - self.completed - self.lost - self.abandoned

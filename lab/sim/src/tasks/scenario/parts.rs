@@ -14,9 +14,9 @@ use std::path::PathBuf;
 pub struct Scenario {
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Nothing is submitted after this.
+    /// Jobs are submitted until this time.
     pub duration: Time,
-    /// Submitted tasks may still take this long.
+    /// Time for submitted tasks after that.
     pub patience: Time,
     /// Switches, executors and clients.
     pub cluster: Cluster,
@@ -28,7 +28,7 @@ pub struct Scenario {
     pub host: Host,
     /// The links between hosts.
     pub network: NetworkPart,
-    /// The faults of datagrams from the beginning.
+    /// The initial faults of datagrams.
     pub datagrams: Datagrams,
     /// The workload.
     pub workload: WorkloadPart,
@@ -40,33 +40,33 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cluster {
-    /// Midflight switches; executors and clients are dealt out to them. Each is in a rack of its own.
+    /// Midflight switches, each in its own rack; executors and clients are assigned to them round-robin.
     pub switches: u32,
     /// The place of the switches.
     pub place: SwitchPlace,
     /// The engine of the switches.
     pub engine: ScenarioEngine,
-    /// Whether executors and clients turn to another switch if theirs is silent.
+    /// Executors and clients turn to another switch if theirs is silent.
     pub failover: bool,
-    /// Executors, each on a host of its own.
+    /// Executors, each on its own host.
     pub executors: u32,
-    /// Tasks that an executor runs at once.
+    /// Tasks that an executor runs in parallel.
     pub slots: u32,
-    /// Clients, each on a host of its own; jobs are dealt out to them.
+    /// Clients, each on its own host; jobs are assigned to them round-robin.
     pub clients: u32,
-    /// The time by which tasks end later than they ask for, as timers of real machines are late.
+    /// Delay of task ends, as timers of real machines are late.
     pub late: Time,
     /// Further executors, with other properties.
     pub groups: Vec<Group>,
 }
 
-/// Further executors. Their numbers continue those before.
+/// Further executors, numbered after those before.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// How many.
+    /// Number of executors.
     pub executors: u32,
-    /// Tasks that each runs at once; without it, as many as the others.
+    /// Tasks that each runs in parallel; default: as the others.
     pub slots: Option<u32>,
     /// The resources of each: numbers from 0 to 7.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct Demand {
     pub resources: Vec<u8>,
 }
 
-/// Resources as one bit each.
+/// One bit each.
 pub(super) fn mask(resources: &[u8]) -> u8 {
     resources.iter().fold(0, |mask, &bit| mask | 1u8.checked_shl(bit.into()).unwrap_or(0))
 }
@@ -126,7 +126,6 @@ impl ScenarioEngine {
         Self::NAMES[self as usize]
     }
 
-    /// The program of the pipeline, if it is one.
     pub(super) fn program(self) -> Option<Program> {
         match self {
             Self::Soft => None,
@@ -153,13 +152,13 @@ impl<'de> Deserialize<'de> for ScenarioEngine {
 pub struct Asic {
     /// The delay of a recirculation.
     pub recirculation: Time,
-    /// Packets that enter the pipeline in a second, including recirculating ones; 0: no limit.
+    /// Packets that enter the pipeline per second, including recirculating ones; 0: no limit.
     pub passes_per_s: u64,
-    /// Packets that recirculate at once, at most; further ones are dropped.
+    /// Maximum packets in recirculation; further ones are dropped.
     pub recirculating: u32,
-    /// Passes of one packet, at most; then it is dropped. 0: no limit.
+    /// Maximum passes of one packet; then it is dropped. 0: no limit.
     pub passes: u32,
-    /// The time from a NO_OP to the slot's next request.
+    /// Time from a NO_OP to the slot's next request.
     pub poll: Time,
     /// Priority levels.
     pub levels: u32,
@@ -181,13 +180,13 @@ pub struct Queue {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Host {
-    /// Packets that the network stack works on at once.
+    /// Packets that the network stack handles in parallel.
     pub lanes: u32,
-    /// The stack's time for a packet that leaves.
+    /// The stack's time for a sent packet.
     pub send: Time,
-    /// The stack's time for a packet that arrives.
+    /// The stack's time for a received packet.
     pub receive: Time,
-    /// Packets that wait, at most; further ones are dropped.
+    /// Maximum packets that wait; further ones are dropped.
     pub receive_buffer: u32,
 }
 
@@ -195,35 +194,35 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPart {
-    /// The latency of a link between a host and its switch.
+    /// Latency of a link between a host and its switch.
     pub latency: Time,
-    /// The bandwidth of that link in Gbit/s; 0: no limit.
+    /// Bandwidth of that link in Gbit/s; 0: no limit.
     pub gbit_per_s: f64,
-    /// The latency of a link between a rack's switch and the spine.
+    /// Latency of a link between a rack's switch and the spine.
     pub trunk_latency: Time,
-    /// The bandwidth of that link in Gbit/s; 0: no limit.
+    /// Bandwidth of that link in Gbit/s; 0: no limit.
     pub trunk_gbit_per_s: f64,
-    /// The latency of a switch.
+    /// Latency of a switch.
     pub pass: Time,
-    /// Packets that a switch passes in a second; 0: no limit.
+    /// Packets per second of a switch; 0: no limit.
     pub packets_per_s: u64,
-    /// Packets that wait in a switch, at most; further ones are dropped.
+    /// Maximum packets that wait in a switch; further ones are dropped.
     pub switch_queue: u32,
 }
 
-/// The faults of datagrams. A key that is left out is 0.
+/// The faults of datagrams. A missing key is 0.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Datagrams {
-    /// Additional delay of each, at most.
+    /// Maximum additional delay of each.
     pub jitter: Time,
-    /// The probability that one is lost.
+    /// Probability of a loss.
     pub loss: f64,
-    /// The probability that one arrives twice.
+    /// Probability of a second copy.
     pub duplication: f64,
-    /// The probability that one is held back.
+    /// Probability of being delayed for reordering.
     pub reordering: f64,
-    /// How long it is held back, at most.
+    /// Maximum delay for reordering.
     pub reordering_delay: Time,
 }
 
@@ -246,33 +245,33 @@ impl From<&Datagrams> for Faults {
 pub struct WorkloadPart {
     /// The source of jobs, without a trace.
     pub shape: ShapeName,
-    /// A trace, relative to the scenario's file; jobs come from it.
+    /// A trace with the jobs, relative to the scenario's file.
     pub trace: Option<PathBuf>,
-    /// The trace's format; without this key, its name and first line decide.
+    /// The trace's format; by default, its name and first line decide.
     pub format: Option<Format>,
-    /// Durations are scaled so that this is their median.
+    /// Durations are scaled to this median.
     pub median: Time,
     /// Arrivals are scaled so that slots are busy for this share of the time.
     pub load: f64,
-    /// Tasks of a job, where `shape` is "equal".
+    /// Tasks of a job, for the shape "equal".
     pub tasks: u32,
-    /// Whether tasks have four priorities (the trace's, or drawn), or one.
+    /// Tasks have four priorities (the trace's, or drawn), or one.
     pub priorities: bool,
-    /// Tasks that ask for resources.
+    /// Tasks that need resources.
     pub demands: Vec<Demand>,
     /// Where the tasks' data is, and where they prefer to run.
     pub places: PlacesPart,
 }
 
-/// Places (T19): each task's data is at one of them, drawn at random, where it prefers to run.
+/// Places (T19): each task's data is at a random one, where it prefers to run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlacesPart {
-    /// Executors are at so many places in turn; 0: at none.
+    /// Number of places, assigned to executors round-robin; 0: none.
     pub count: u32,
-    /// How long a task waits for its place: at most 32.768 s; without this key it has no preference.
+    /// How long a task waits for its place, at most 32.768 s; by default it has no preference.
     pub patience: Option<Time>,
-    /// How much longer a task takes elsewhere.
+    /// Additional time of a task elsewhere.
     pub far: Time,
 }
 
@@ -292,11 +291,11 @@ pub enum ShapeName {
 pub struct Fault {
     /// When.
     pub at: Time,
-    /// It ends by itself after this: crashed processes start again, paused ones resume, and so on.
+    /// Time until it ends by itself: crashed processes restart, paused ones resume, and so on.
     pub lasts: Option<Time>,
     /// These processes die.
     pub crash: Option<Who>,
-    /// These start anew.
+    /// These restart.
     pub restart: Option<Who>,
     /// These are paused.
     pub pause: Option<Who>,
@@ -333,7 +332,7 @@ pub struct Partition {
     pub from: Vec<Who>,
     /// The receivers.
     pub to: Vec<Who>,
-    /// Whether datagrams in the other direction are lost too.
+    /// Datagrams in the other direction are lost too.
     #[serde(default = "yes")]
     pub both: bool,
 }
@@ -342,7 +341,7 @@ fn yes() -> bool {
     true
 }
 
-/// The faults of datagrams on the links of some hosts. A key that is left out is 0.
+/// The faults of datagrams on the links of some hosts. A missing key is 0.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -366,7 +365,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// The faults without the hosts.
     pub(super) fn datagrams(&self) -> Datagrams {
         let Self { jitter, loss, duplication, reordering, reordering_delay, .. } = *self;
         Datagrams { jitter, loss, duplication, reordering, reordering_delay }
@@ -379,7 +377,7 @@ impl Link {
 pub struct Drift {
     /// The nodes.
     pub node: Who,
-    /// Millionths by which it is too fast; below 0, too slow.
+    /// Parts per million by which it is too fast; below 0, too slow.
     #[serde(default)]
     pub ppm: i32,
     /// How far it jumps ahead.
@@ -388,7 +386,7 @@ pub struct Drift {
 }
 
 impl Cluster {
-    /// All kinds of executors: how many, their slots, their resources.
+    /// All kinds of executors: number, slots, resources.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
         let groups = self.groups.iter();
         let groups = groups.map(|group| (group.executors, group.slots.unwrap_or(self.slots), mask(&group.resources)));
@@ -464,7 +462,7 @@ impl Default for Asic {
 }
 
 impl Default for Host {
-    /// A kernel's network stack, as round trips of microseconds need it.
+    /// A kernel's network stack, with the costs behind round trips of microseconds.
     fn default() -> Self {
         Self { lanes: 4, send: Time::us(2), receive: Time::us(3), receive_buffer: 4_096 }
     }

@@ -9,12 +9,10 @@ use std::fmt;
 pub struct Time(pub Nanos);
 
 impl Time {
-    /// A time in microseconds.
     pub(super) const fn us(us: u64) -> Self {
         Self(us * 1_000)
     }
 
-    /// A time in milliseconds.
     pub(super) const fn ms(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }

@@ -1,4 +1,4 @@
-//! Histories as lines of JSON: one operation a line.
+//! Histories as JSON lines: one operation a line.
 
 use super::{History, Record};
 use std::io::{self, BufRead, Write};
@@ -6,12 +6,12 @@ use std::io::{self, BufRead, Write};
 /// Why a history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// It cannot be read at all.
+    /// Reading failed.
     #[error("line {line} cannot be read: {source}")]
     Unreadable {
         /// From 1.
         line: usize,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
     /// A line is no operation.
@@ -25,10 +25,10 @@ pub enum HistoryError {
 }
 
 impl History {
-    /// Reads lines of JSON. Empty lines are skipped.
+    /// Reads JSON lines and skips empty ones.
     ///
     /// # Errors
-    /// A [`HistoryError`] with the first line that is wrong.
+    /// A [`HistoryError`] with the first bad line.
     pub fn read(lines: impl BufRead) -> Result<Self, HistoryError> {
         let mut operations = Vec::new();
         for (line, text) in (1..).zip(lines.lines()) {
@@ -40,7 +40,7 @@ impl History {
         Ok(Self { operations })
     }
 
-    /// Writes lines of JSON.
+    /// Writes JSON lines.
     ///
     /// # Errors
     /// Those of `to`.

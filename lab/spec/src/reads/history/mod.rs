@@ -1,8 +1,9 @@
-//! What clients of the store did and saw, and whether it is linearizable (R1).
+//! Histories of the store's clients, and whether they are linearizable (R1).
 //!
-//! [`History`] is a list of operations; `json` reads and writes it as lines; `register` says what an operation does to a key;
-//! `search` looks for an order that explains a key's operations, `timeline` is what it goes along, `pending` what it has not put in
-//! order, and `seen` where it has been; `violation` tells what has no order. `docs/histories.md` has the format.
+//! [`History`] is a list of operations. `json` reads and writes it; `register` says what an operation does to a key;
+//! `search` looks for an order that explains a key's operations, with `timeline` (order in time), `pending` (operations
+//! not in order yet) and `seen` (visited situations); `violation` prints what has no order. `docs/histories.md` has the
+//! format.
 
 mod json;
 mod pending;
@@ -21,22 +22,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use timeline::Timeline;
 
-/// An operation of a client.
+/// A client's operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Who did it; it has no meaning for the check.
+    /// Which client; the check ignores it.
     pub process: u64,
     /// What it does.
     #[serde(flatten)]
     pub call: Call,
     /// On which key.
     pub key: String,
-    /// What its client saw. `None`: not known, so the operation may take effect at any time after its start, or never.
+    /// What its client saw. `None`: unknown, so it may take effect at any time after its start, or never.
     #[serde(default)]
     pub result: Option<Outcome>,
-    /// When its client began.
+    /// When the client began, in nanoseconds.
     pub start_ns: u64,
-    /// When its client had the result.
+    /// When the client had the result, in nanoseconds.
     #[serde(default)]
     pub end_ns: Option<u64>,
 }
@@ -53,26 +54,27 @@ pub struct History {
 pub enum Verdict {
     /// It is.
     Linearizable,
-    /// It is not: of the first such key.
+    /// It is not; the first such key.
     Violation(Box<Violation>),
-    /// The search has reached a bound.
+    /// The search reached a bound.
     TooHard {
         /// At this key.
         key: String,
-        /// Operations on it.
+        /// Number of operations on it.
         operations: usize,
-        /// The search has found nothing yet that explains this one. If there is a violation, it is here or before.
+        /// The operation that the search could not explain yet. A violation, if any, is here or before.
         furthest: Box<Record>,
     },
 }
 
-/// A bound of the search, for each key: bytes of the situations that it has looked at, some 80 each; more where many outcomes are
-/// unknown. Beside them it takes some 150 bytes for each operation of the key.
+/// Bound of the search for each key, in bytes of visited situations. Each takes about 80 bytes, more with many unknown
+/// outcomes. The search takes about 150 further bytes for each operation of the key.
 pub const BYTES_MAX: usize = 1 << 30;
 
 impl History {
-    /// Checks each key by itself: linearizability is a property of each object. It gives up a key that takes more than `bytes_max`,
-    /// and all when `is_late`. A violation counts for more than that, and keys with few operations come first.
+    /// Checks each key by itself, as linearizability is a property of each object; keys with few operations first.
+    /// Gives up a key that needs more than `bytes_max`, and all keys once `is_late`. Reports a violation rather than a
+    /// bound.
     #[must_use]
     pub fn check(&self, bytes_max: usize, is_late: &dyn Fn() -> bool) -> Verdict {
         let mut by_key = BTreeMap::<&str, Vec<&Record>>::new();

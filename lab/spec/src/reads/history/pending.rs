@@ -1,18 +1,14 @@
-//! The operations with a known outcome that are not in order yet, by start, in two lists: what is taken out of one is put back where
-//! it was (Knuth, "Dancing links").
+//! Operations with a known outcome that are not in order yet, by start, in two lists. Removal can be undone in place
+//! (Knuth, "Dancing links").
 
 use super::timeline::Timeline;
 
-/// One of the two lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Operations that have changed nothing.
     Looks,
-    /// The others.
     Changes,
 }
 
-/// Both lists, of operations by their index.
 pub(super) struct Pending {
     next: Vec<usize>,
     before: Vec<usize>,
@@ -36,7 +32,7 @@ impl Pending {
         pending
     }
 
-    /// The place before the first and behind the last one.
+    /// Sentinel before the first and after the last operation.
     fn head(&self, list: List) -> usize {
         self.has.len() + list as usize
     }
@@ -45,7 +41,6 @@ impl Pending {
         self.after(self.head(list))
     }
 
-    /// The one behind this one in its list.
     pub(super) fn after(&self, operation: usize) -> Option<usize> {
         Some(self.next[operation]).filter(|&next| next < self.has.len())
     }
@@ -60,7 +55,7 @@ impl Pending {
         self.has[operation] = false;
     }
 
-    /// The last one that was taken out comes back first.
+    /// Must undo removals in reverse order.
     pub(super) fn put_back(&mut self, operation: usize) {
         let (before, next) = (self.before[operation], self.next[operation]);
         (self.next[before], self.before[next]) = (operation, operation);

@@ -14,9 +14,9 @@ pub enum Call {
     Put(String),
     /// Removes it.
     Delete,
-    /// Sets it to the second if it is the first.
+    /// Sets it to the second value if it is the first.
     Cas(String, String),
-    /// Adds to it; nothing counts as 0.
+    /// Adds to it; a missing value counts as 0.
     Incr(i64),
 }
 
@@ -24,7 +24,7 @@ pub enum Call {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// PUT and CAS: it is done.
+    /// PUT and CAS: done.
     Done,
     /// GET and CAS: there is no value.
     NotFound,
@@ -36,14 +36,14 @@ pub enum Outcome {
     Conflict(String),
     /// INCR: the sum.
     Number(i64),
-    /// INCR: the value is no number of 64 bits, or the sum is none.
+    /// INCR: the value or the sum is no 64-bit number.
     NotANumber,
-    /// Any operation: it was refused, and has not taken effect.
+    /// Any operation: refused, without effect.
     Failed,
 }
 
 impl Outcome {
-    /// Whether an operation with this outcome has changed nothing.
+    /// Whether an operation with this outcome changed nothing.
     pub(super) fn leaves_all(&self) -> bool {
         match self {
             Self::Value(_) | Self::NotFound | Self::Conflict(_) | Self::NotANumber | Self::Failed => true,
@@ -54,12 +54,11 @@ impl Outcome {
 }
 
 impl Call {
-    /// Whether it changes nothing, whatever the value is.
     pub(super) fn is_read(&self) -> bool {
         matches!(self, Self::Get | Self::Exists)
     }
 
-    /// Whether an operation with this outcome, if it is known, tells what the value was before, or depends on it.
+    /// Whether an operation with this outcome depends on the value before it.
     pub(super) fn looks(&self, outcome: Option<&Outcome>) -> bool {
         match self {
             Self::Put(_) => false,
@@ -68,7 +67,6 @@ impl Call {
         }
     }
 
-    /// Whether this can be its outcome.
     pub(super) fn may_give(&self, outcome: &Outcome) -> bool {
         use Outcome::{Conflict, Done, Existed, Failed, NotANumber, NotFound, Number, Value};
         match self {
@@ -80,7 +78,7 @@ impl Call {
         }
     }
 
-    /// Its outcome where the key has this value, and the value afterwards.
+    /// Its outcome for this value, and the value afterwards.
     #[must_use]
     pub fn run(&self, value: Option<&str>) -> (Outcome, Option<String>) {
         let same = || value.map(str::to_owned);

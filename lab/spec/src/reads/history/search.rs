@@ -1,17 +1,18 @@
 //! Looks for an order of a key's operations that explains all results: just-in-time linearization (Lowe, "Testing for
-//! linearizability"), depth first, and no situation twice (Wing and Gong, as Lowe extends it; porcupine does the same).
+//! linearizability"), depth first, visiting no situation twice (Wing and Gong, extended by Lowe; as in porcupine).
 //!
-//! The search goes from one end of an operation to the next. By its end each operation must have been put in order, perhaps after
-//! others that are under way. So a situation is: which operations have been put in order, and the value.
+//! The search goes from one end of an operation to the next. By its end, each operation must be in order, perhaps after
+//! others that are under way. A situation is the set of operations in order, and the value.
 //!
-//! Four rules keep it small, and lose nothing:
-//! - an operation that has changed nothing is put in order as soon as its result fits the value: later is not better;
-//! - an operation with an unknown outcome is put in order only if it changes the value, and something looks at what it wrote;
-//! - of several that do the same, with unknown outcomes, the first one comes first;
-//! - a situation is no better than another one that has used fewer operations with unknown outcomes, and is otherwise the same.
+//! Four rules prune it without loss:
+//! - an operation that changed nothing is put in order as soon as its result fits the value;
+//! - an operation with an unknown outcome is put in order only if it changes the value, and another operation reads
+//!   what it wrote;
+//! - of equal operations with unknown outcomes, the first one comes first;
+//! - a situation is dominated by an otherwise equal one that used fewer operations with unknown outcomes.
 //!
-//! The path to the present situation takes some 150 bytes an operation, and its values; going back along it undoes its steps. Of
-//! the other situations only a hash is kept, and the operations with unknown outcomes that they used.
+//! The path to the current situation takes about 150 bytes an operation, plus its values; backtracking undoes its
+//! steps. Of other situations only a hash is stored, with the operations with unknown outcomes that they used.
 
 use super::Record;
 use super::pending::{List, Pending};
@@ -19,55 +20,45 @@ use super::seen::{Seen, TooMuch, Used, flip, hash_of};
 use super::timeline::Timeline;
 use std::collections::BTreeSet;
 
-/// What the search found.
 pub(super) enum Found {
-    /// An order.
     Order,
-    /// None: it never came past this end. The key may have had these values just before.
+    /// No order: the search never passed this end. Before it, the key may have had these values.
     None { at: usize, values: BTreeSet<Option<String>> },
-    /// A bound was reached. It has not come past this end yet.
+    /// The search reached a bound and has not passed this end yet.
     TooMuch { at: usize },
 }
 
-/// Values that are told of a violation.
 const VALUES_MAX: usize = 16;
 /// Tries between two looks at the clock.
 const CLOCK_EVERY: u64 = 1024;
 
-/// A situation on the path from the beginning.
 #[derive(Default)]
 struct Situation {
-    /// The end that comes next.
     at: usize,
     value: Option<String>,
-    /// The last one in order has an unknown outcome, and nothing has looked at what it wrote.
+    /// The last operation in order has an unknown outcome, and nothing has read what it wrote.
     unseen: bool,
     /// Of the operations with a known outcome that are in order.
     hash: [u64; 2],
-    /// What has not been tried as the next one in order.
     untried: Untried,
-    /// Steps of the path that led to the situation before it.
+    /// Length of `steps` at the previous situation.
     steps_before: usize,
 }
 
-/// What is tried next, from the likeliest one on.
+/// The next candidate, likeliest first.
 #[derive(Clone, Copy, Default)]
 enum Untried {
-    /// The operation that ends.
     #[default]
     Ending,
-    /// This one of those under way that change the value, and all behind it.
+    /// This value-changing operation under way, and all after it.
     UnderWay(Option<usize>),
     /// The kinds of operations with unknown outcomes before this one.
     Kinds(usize),
 }
 
-/// What has been put in order.
 #[derive(Clone, Copy)]
 enum Step {
-    /// The operation with a known outcome.
     Known(usize),
-    /// The next operation of the kind with unknown outcomes.
     Unknown(usize),
 }
 
@@ -76,15 +67,13 @@ struct Search<'a> {
     pending: Pending,
     used: Used,
     seen: Seen,
-    /// The present situation is the last one.
+    /// The last one is the current situation.
     path: Vec<Situation>,
-    /// From the beginning to the present situation.
     steps: Vec<Step>,
-    /// The end that it has not come past, and the values there.
+    /// The furthest end that was not passed, and the values there.
     furthest: usize,
     values: BTreeSet<Option<String>>,
     is_late: &'a dyn Fn() -> bool,
-    /// Operations that were tried as the next one in order.
     tries: u64,
 }
 
@@ -110,7 +99,6 @@ pub(super) fn search(timeline: &Timeline<'_>, bytes_max: usize, is_late: &dyn Fn
 }
 
 impl Search<'_> {
-    /// Whether there is an order.
     fn run(&mut self) -> Result<bool, TooMuch> {
         let mut next = Some(Situation::default());
         while let Some(mut situation) = next {
@@ -136,7 +124,8 @@ impl Search<'_> {
         Ok(false)
     }
 
-    /// Does what needs no choice: puts in order what fits and changes nothing, and passes the ends of what is in order.
+    /// Takes the steps without a choice: puts in order what fits and changes nothing, and passes the ends of what is in
+    /// order.
     fn go_on(&mut self, situation: &mut Situation) -> Result<(), TooMuch> {
         while let Some(&ending) = self.timeline.ends.get(situation.at) {
             let mut look = self.pending.first(List::Looks);
@@ -156,7 +145,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A situation that may follow the last one of the path which has any.
+    /// A successor of the last situation on the path that has one.
     fn next(&mut self) -> Result<Option<Situation>, TooMuch> {
         while let Some(mut situation) = self.path.pop() {
             while let Some((step, operation)) = self.choose(&mut situation) {
@@ -181,7 +170,6 @@ impl Search<'_> {
         if is_late { Err(TooMuch) } else { Ok(()) }
     }
 
-    /// What may be the next one in order.
     fn choose(&self, situation: &mut Situation) -> Option<(Step, usize)> {
         let (timeline, at) = (self.timeline, situation.at);
         loop {
@@ -223,7 +211,6 @@ impl Search<'_> {
         self.steps.push(step);
     }
 
-    /// Undoes the steps behind these.
     fn go_back(&mut self, steps: usize) {
         for step in self.steps.drain(steps..).rev() {
             match step {
@@ -234,13 +221,13 @@ impl Search<'_> {
     }
 }
 
-/// The value after the operation; `None` if it cannot be the next one.
+/// The value after the operation; `None` if it cannot come next.
 fn value_after(record: &Record, situation: &Situation) -> Option<Option<String>> {
     let hides_unseen = situation.unseen && !record.call.looks(record.result.as_ref());
     if hides_unseen { None } else { next_value(record, situation) }
 }
 
-/// The value after the operation; `None` if its result would have been another one.
+/// The value after the operation; `None` if its result does not fit.
 fn next_value(record: &Record, situation: &Situation) -> Option<Option<String>> {
     let (outcome, value) = record.call.run(situation.value.as_deref());
     record.result.as_ref().is_none_or(|result| *result == outcome).then_some(value)

@@ -1,16 +1,15 @@
-//! The situations that have been looked at, in bounded memory.
+//! Visited situations, in bounded memory.
 //!
-//! A situation is kept as a hash of 128 bits. Two of 100 million situations have one hash with a probability of 10^-23; the search
-//! would then skip one of them.
+//! A situation is stored as a 128-bit hash. Among 100 million situations two collide with a probability of 10^-23; the
+//! search would then skip one of them.
 
 use super::timeline::Timeline;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Two hashes of 64 bits. (A `u128` would align to 16 bytes and make each entry 8 bytes larger.)
+/// A `u128` would align to 16 bytes and make each entry 8 bytes larger.
 type Key = [u64; 2];
 
-/// A hash of 128 bits.
 pub(super) fn hash_of(value: impl Hash) -> Key {
     [0, 1].map(|half: u64| {
         let mut hasher = DefaultHasher::new();
@@ -19,18 +18,16 @@ pub(super) fn hash_of(value: impl Hash) -> Key {
     })
 }
 
-/// Adds an operation to the hash of a set, or takes it out.
 pub(super) fn flip(set: &mut Key, operation: usize) {
     let key = hash_of(operation);
     *set = [set[0] ^ key[0], set[1] ^ key[1]];
 }
 
-/// The operations with unknown outcomes that are in order: of each kind the first ones.
+/// Operations with unknown outcomes that are in order: a prefix of each kind.
 pub(super) struct Used {
     counts: Vec<usize>,
-    /// A bit for each operation; those of a kind stand together.
+    /// One per operation, grouped by kind.
     bits: Vec<u64>,
-    /// The bit of the first operation of each kind.
     first: Vec<usize>,
 }
 
@@ -53,7 +50,6 @@ impl Used {
         self.counts[kind] += 1;
     }
 
-    /// Removes the last operation of this kind.
     pub(super) fn remove(&mut self, kind: usize) {
         self.counts[kind] -= 1;
         self.flip(kind);
@@ -64,7 +60,7 @@ impl Used {
         self.bits[bit / 64] ^= 1 << (bit % 64);
     }
 
-    /// The bits up to the last one that is set.
+    /// Without trailing zero words.
     fn bits(&self) -> &[u64] {
         let length = self.bits.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         &self.bits[..length]
@@ -75,17 +71,14 @@ fn is_within(fewer: &[u64], more: &[u64]) -> bool {
     fewer.len() <= more.len() && fewer.iter().zip(more).all(|(fewer, more)| fewer & !more == 0)
 }
 
-/// A bound is reached.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
-/// All situations so far.
 pub(super) struct Seen {
-    /// For each the operations with unknown outcomes that it had used when it was met. None at all: it had used none, so no other
-    /// way to it is better.
+    /// The operations with unknown outcomes that each situation had used when visited. An empty list: it had used none,
+    /// so no other path to it is better.
     used: HashMap<Key, Vec<Box<[u64]>>>,
     bytes_max: usize,
-    /// Bytes allocated outside the table.
     bytes: usize,
 }
 
@@ -94,17 +87,17 @@ impl Seen {
         Self { used: HashMap::new(), bytes_max, bytes: 0 }
     }
 
-    /// Adds a situation; false if nothing new can come of it.
+    /// Adds a situation; false if it is dominated.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If there is no room.
     pub(super) fn add(&mut self, key: Key, used: &Used) -> Result<bool, TooMuch> {
         let bits = used.bits();
         let known = self.used.get(&key);
         if known.is_some_and(|all| all.is_empty() || all.iter().any(|fewer| is_within(fewer, bits))) {
             return Ok(false);
         }
-        // A table that grows is there twice, and the second one has twice the places.
+        // While a table grows, both the old one and one of twice the size exist.
         let grows = if self.used.len() == self.used.capacity() { 3 } else { 1 };
         if grows * table_bytes(self.used.capacity()) + self.bytes + used_bytes(bits) > self.bytes_max {
             return Err(TooMuch);
@@ -121,12 +114,12 @@ impl Seen {
     }
 }
 
-/// The memory of a table with this capacity: each place takes one byte besides its entry, and one of eight places stays free.
+/// Each place takes one byte besides its entry, and one of eight places stays free.
 fn table_bytes(capacity: usize) -> usize {
     capacity.max(4) * 8 / 7 * (size_of::<(Key, Vec<Box<[u64]>>)>() + 1)
 }
 
-/// The memory of a set: its words, its place in a vector that doubles as it grows, and what the allocator takes for both.
+/// The words of a set, its place in a vector that doubles as it grows, and the allocator's overhead for both.
 fn used_bytes(bits: &[u64]) -> usize {
     if bits.is_empty() { 0 } else { size_of_val(bits) + 2 * size_of::<Box<[u64]>>() + 32 }
 }

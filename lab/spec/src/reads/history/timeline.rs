@@ -1,15 +1,13 @@
-//! The operations on one key along the time: which have ended, which are under way, which do the same.
+//! The operations on one key over time: ended, under way, equal.
 
 use super::{Call, Outcome, Record};
 use std::collections::{HashMap, HashSet};
 
-/// The operations on one key that may have taken effect, or whose result says something. They are named by their index in `records`.
+/// The operations on one key that may have taken effect or whose result tells something; indices refer to `records`.
 pub(super) struct Timeline<'a> {
-    /// By start.
     pub(super) records: Vec<&'a Record>,
-    /// The operations with a known outcome, by end.
     pub(super) ends: Vec<usize>,
-    /// The operations with an unknown outcome that do the same, by start: one is as good as the other, so the first is taken first.
+    /// Equal operations with unknown outcomes, by start. They are interchangeable, so the first is used first.
     pub(super) kinds: Vec<Vec<usize>>,
 }
 
@@ -27,12 +25,12 @@ impl<'a> Timeline<'a> {
         Self { records, ends, kinds }
     }
 
-    /// Whether the operation has begun by this end. What begins when another ends may have come before it.
+    /// Whether the operation has begun by this end. One that begins when another ends may precede it.
     pub(super) fn has_begun(&self, operation: usize, at: usize) -> bool {
         Some(self.records[operation].start_ns) <= end(self.records[self.ends[at]])
     }
 
-    /// The operations that may have taken effect by this end and have not ended before it, except the one that ends.
+    /// Operations that may have taken effect by this end and have not ended before it, without the one that ends.
     pub(super) fn under_way(&self, at: usize) -> impl Iterator<Item = usize> {
         let mut known = self.ends[at + 1..].to_vec();
         known.sort_unstable();
@@ -42,7 +40,6 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// When the operation ended, if its outcome is known.
 fn end(record: &Record) -> Option<u64> {
     record.result.as_ref().and(record.end_ns)
 }
@@ -53,7 +50,7 @@ fn kinds(records: &[&Record], unknown: Vec<usize>) -> Vec<Vec<usize>> {
     let mut by_call = HashMap::new();
     for operation in unknown {
         let call = &records[operation].call;
-        // All that set a value which nothing tells from another one do the same.
+        // All writes of indistinguishable values count as equal.
         let same = (!puts_untold(call, &told)).then_some(call);
         let kind = *by_call.entry(same).or_insert(kinds.len());
         if kind == kinds.len() {
@@ -64,7 +61,7 @@ fn kinds(records: &[&Record], unknown: Vec<usize>) -> Vec<Vec<usize>> {
     kinds
 }
 
-/// The values that results and CAS tell from others.
+/// The values that results and CAS distinguish.
 fn told_values<'a>(records: &[&'a Record]) -> HashSet<&'a str> {
     let results = records.iter().filter_map(|record| match &record.result {
         Some(Outcome::Value(value) | Outcome::Conflict(value)) => Some(value.as_str()),
@@ -77,8 +74,8 @@ fn told_values<'a>(records: &[&'a Record]) -> HashSet<&'a str> {
     results.chain(expected).collect()
 }
 
-/// Whether the operation sets a value that nothing tells from another one: that of no result, and no number, for INCR would make
-/// another of it.
+/// Whether the operation sets an indistinguishable value: one in no result, and no number, because INCR would change it
+/// into another.
 fn puts_untold(call: &Call, told: &HashSet<&str>) -> bool {
     matches!(call, Call::Put(value) if !told.contains(value.as_str()) && value.parse::<i64>().is_err())
 }

@@ -1,26 +1,25 @@
-//! What of a history has no order, told for people.
+//! Prints why a history has no order.
 
 use super::Record;
 use super::timeline::Timeline;
 use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter, Result};
 
-/// Operations that ended before the one without an explanation, and are told with it.
 const BEFORE: usize = 6;
 
-/// Operations of each kind that the text has.
+/// Limit of reported operations of each kind.
 const TOLD: usize = 20;
 
-/// An operation on a key whose result no order explains.
+/// An operation whose result no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The operation. In each order that explains all that ended before it, its result is wrong.
+    /// The operation. Its result is wrong in each order that explains all earlier ends.
     pub operation: Record,
-    /// The values that the key may have had just before it: some of them, where there are many.
+    /// Some values that the key may have had just before.
     pub values: Vec<Option<String>>,
-    /// What was under way at its end, and may have taken effect before it.
+    /// Operations under way at its end that may have taken effect before it.
     pub under_way: Vec<Record>,
-    /// The last that ended before its end, the last one last.
+    /// The last operations that ended before its end, latest last.
     pub before: Vec<Record>,
 }
 
@@ -55,7 +54,6 @@ impl Display for Violation {
     }
 }
 
-/// An operation in one line.
 struct Line<'a>(&'a Record);
 
 impl Display for Line<'_> {

@@ -1,11 +1,8 @@
 //! The reference model of the reads program: what each packet must cause at the switch, in plain Rust.
 //!
-//! It was written from `docs/internals/reads.md` and the packet formats, as simply as possible: maps, no counters that could be
-//! computed, a session that begins with an empty map of key groups. With the same input as an engine it gives the same bytes,
-//! verdicts and counts.
-//!
-//! `set` has a set, its session and its key groups; `requests`, `replies` and `sessions` what packets cause there; `packets` what
-//! comes and what is said.
+//! It was written from `docs/internals/reads.md` and the packet formats, as simply as possible: maps, no counters that
+//! can be computed, an empty map of key groups for each new session. It must match an engine in bytes, verdicts and
+//! counts.
 
 mod packets;
 mod replies;
@@ -26,22 +23,22 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// All requests are of one kind to a switch, so cookies are of addresses only.
+/// A switch treats all requests alike, so cookies depend on addresses only.
 const IDENTITY: u64 = 0;
 
-/// A switch, as `docs/internals/reads.md` describes it.
+/// The switch of `docs/internals/reads.md`.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: ReadsConfig,
     cookies: Cookies,
     sets: HashMap<u16, Set>,
     stats: Stats,
-    /// Whether the present datagram is a HEARTBEAT that begins a session or extends a lease: so it is no copy.
+    /// The current datagram is a HEARTBEAT that begins a session or extends a lease, so it is no copy.
     is_genuine: bool,
 }
 
 impl Model {
-    /// A switch that has just started.
+    /// A fresh switch.
     #[must_use]
     pub fn new(config: &ReadsConfig, secret: u128) -> Self {
         let cookies = Cookies::new(secret, config.cookie_ns);
@@ -120,7 +117,7 @@ impl Model {
         Outcome::Done
     }
 
-    /// Engines keep a counter; here they are counted.
+    /// Engines keep a counter; the model counts.
     fn count_unstable(&mut self) {
         for set in self.sets.values() {
             let kgroups = set.session.iter().flat_map(|session| session.kgroups.values());

@@ -1,4 +1,4 @@
-//! What comes, and what is said about it.
+//! Datagrams in and out.
 
 use super::set::Set;
 use midflight_dataplane::Datagram;
@@ -8,14 +8,12 @@ use midflight_wire::{Address, Header, MAGIC, PACKET_MAX, Reject, VERSION, VERSIO
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What a datagram causes: the verdict on it, and what is sent.
 pub(super) type Said = (Verdict, Vec<Datagram>);
 
 pub(super) fn refused(verdict: Verdict) -> Said {
     (verdict, Vec::new())
 }
 
-/// A datagram that came: its sender, when, and its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Came<'a> {
     pub(super) from: SocketAddr,
@@ -24,7 +22,6 @@ pub(super) struct Came<'a> {
 }
 
 impl Came<'_> {
-    /// Forwards it with another beginning.
     pub(super) fn forward(&self, to: impl Into<SocketAddr>, request: &Request) -> Said {
         let bytes = [request.as_bytes(), &self.bytes[size_of::<Request>()..]].concat();
         (Verdict::Forwarded, vec![(to.into(), bytes)])
@@ -50,7 +47,6 @@ pub(super) fn for_client(request: &Request) -> Request {
     seen
 }
 
-/// An answer of the switch to a request.
 pub(super) fn answer(request: &Request, status: Status) -> Request {
     let operation = request.header.operation + 1;
     Request {
@@ -62,14 +58,13 @@ pub(super) fn answer(request: &Request, status: Status) -> Request {
     }
 }
 
-/// The operation of a datagram whose header is right.
 pub(super) fn valid_operation(datagram: &[u8]) -> Option<Operation> {
     let (header, _) = Header::ref_from_prefix(datagram).ok()?;
     let is_valid = header.magic.get() == MAGIC && header.version == VERSION && header.key == 0;
     Operation::from_number(header.operation).filter(|_| is_valid && datagram.len() <= PACKET_MAX)
 }
 
-/// Whatever follows it: two switches that answered each other's VERSION would never stop.
+/// Whatever follows the header: two switches that answered each other's VERSION would never stop.
 pub(super) fn is_version(datagram: &[u8]) -> bool {
     Version::ref_from_prefix(datagram)
         .is_ok_and(|(start, _)| start.magic.get() == MAGIC && start.operation == VERSION_OPERATION)
@@ -86,7 +81,6 @@ pub(super) fn verdict_of(reject: Reject) -> Verdict {
         Reject::BadCount => Verdict::BadCount,
         Reject::BadKey => Verdict::BadKey,
         Reject::BadStatus => Verdict::BadStatus,
-        // Of other programs.
         Reject::BadPriority | Reject::BadArgument | Reject::BadResult => Verdict::NotForSwitch,
     }
 }

@@ -1,4 +1,4 @@
-//! READ_REPLY and WRITE_REPLY: what replicas answer, and whether it passes or closes its key group.
+//! READ_REPLY and WRITE_REPLY: whether a reply passes, and whether it closes its key group.
 
 use super::Model;
 use super::packets::{Came, Said, refused};
@@ -9,7 +9,7 @@ use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_LEADER_ONLY, Ope
 use zerocopy::IntoBytes;
 
 impl Model {
-    /// The set and replica that a reply names, if it comes from there.
+    /// The set that a reply names, if it comes from that set's replica.
     fn set_of_reply(&mut self, came: Came<'_>, reply: &Request) -> Result<&mut Set, Verdict> {
         let set = self.sets.get_mut(&reply.set.get()).ok_or(Verdict::UnknownSet)?;
         let named = set.session.as_ref().and_then(|session| session.replica(reply.slot));
@@ -80,7 +80,7 @@ impl Model {
         (Verdict::Forwarded, vec![(reply.client.into(), told.as_bytes().to_vec())])
     }
 
-    /// A READ for the leader again.
+    /// Sends a READ to the leader after all.
     fn turn_back(&mut self, came: Came<'_>, reply: &Request) -> Said {
         let end = size_of::<Request>() + usize::from(reply.key_length.get());
         let read = Came { bytes: &came.bytes[..end], ..came };
@@ -93,7 +93,7 @@ impl Model {
     }
 }
 
-/// The closing rule. Returns whether it applied.
+/// The closing rule; whether it applied.
 fn close(now: u64, set: &mut Set, reply: &Request, status: Status) -> bool {
     let (sid, seq, index) = (reply.sid.get(), reply.seq.get(), reply.index.get());
     let number = set.kgroup_of(reply);

@@ -1,4 +1,4 @@
-//! READ and WRITE: what clients ask, and where it is sent.
+//! READ and WRITE: where the switch sends them.
 
 use super::packets::{Came, Said, answer, refused};
 use super::set::{Kgroup, Session, Set};
@@ -10,7 +10,6 @@ use midflight_wire::reads::{
 use zerocopy::IntoBytes;
 
 impl Model {
-    /// READ and WRITE.
     pub(super) fn request(&mut self, came: Came<'_>, request: &Request) -> Said {
         let Came { from, now, .. } = came;
         let answered = |answer: Request| vec![(from, answer.as_bytes().to_vec())];
@@ -41,7 +40,6 @@ impl Model {
     }
 }
 
-/// A request as a replica gets it.
 fn stamped(set: &Set, session: &Session, request: &Request, slot: u8, flags: u8) -> Request {
     let kgroup = session.kgroup(set.kgroup_of(request));
     let mut request = Request {
@@ -98,7 +96,8 @@ pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut
     send_to(came, set, request, slot, direct | if is_any { FLAG_ANY_REPLICA } else { 0 })
 }
 
-/// Whether the reply may go to the client directly. The first READs after a HEARTBEAT that could be answered so are probes of their replica.
+/// Whether the replica may reply to the client directly. After a HEARTBEAT, the first READs that could be direct probe
+/// their replica instead.
 fn is_direct(set: &mut Set, request: &Request, slot: u8) -> bool {
     let may_be = set.config.reply_check == ReplyCheck::Direct && request.flags & FLAG_DIRECT != 0;
     let Some(session) = set.session.as_mut().filter(|_| may_be) else { return false };

@@ -1,4 +1,4 @@
-//! HELLO, HEARTBEAT and END_SESSION: sessions begin, go on and end.
+//! HELLO, HEARTBEAT and END_SESSION.
 
 use super::Model;
 use super::packets::{Came, Said, refused};

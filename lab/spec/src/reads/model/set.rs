@@ -8,14 +8,11 @@ use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
 pub(super) struct Set {
-    /// Where its counts stand.
     pub(super) place: usize,
     pub(super) config: NewSet,
-    /// The present or last session.
     pub(super) session: Option<Session>,
     pub(super) ended: u64,
     pub(super) draws: u64,
-    /// The latest echo of a HELLO from each place.
     pub(super) echoes: [u64; REPLICAS_MAX],
     /// Requests without a session, of clients that no switch serves.
     pub(super) unserved: u8,
@@ -30,13 +27,12 @@ pub(super) struct Session {
     pub(super) seq: u64,
     pub(super) answered_seq: u64,
     pub(super) replicas: [Replica; REPLICAS_MAX],
-    /// READs go to any replica.
     pub(super) is_any: bool,
-    /// Those to which a write or its answer has come in this session.
+    /// Key groups with a write or its reply in this session.
     pub(super) kgroups: HashMap<u32, Kgroup>,
     pub(super) sent: [u32; REPLICAS_MAX],
     pub(super) answered: [u32; REPLICAS_MAX],
-    /// Of each replica: READs that are still to be answered through the switch, until the next HEARTBEAT.
+    /// By replica: READs that must still be answered through the switch before the next HEARTBEAT.
     pub(super) probes: [u32; REPLICAS_MAX],
 }
 
@@ -59,7 +55,7 @@ impl Session {
         (replica.address.port.get() != 0).then(|| replica.address.into())
     }
 
-    /// Consistent replicas (where READs go to any, all) that the leader gives a weight, by their slots, and the weight that counts.
+    /// Consistent replicas (all, if READs go to any) with a nonzero weight, by slot, and the weight that counts.
     fn eligible(&self, kgroup: Kgroup, policy: Policy) -> Vec<(u8, u32)> {
         (0..REPLICAS_MAX as u8)
             .filter(|&slot| self.replica(slot).is_some())
@@ -79,7 +75,7 @@ impl Set {
         self.session.as_ref().filter(|session| now < session.lease_ends_ns)
     }
 
-    /// What a client may see of a reply: beside what it has asked for, whether direct replies are offered.
+    /// What a client may see of a reply, including whether direct replies are offered.
     pub(super) fn for_client(&self, reply: &Request) -> Request {
         let offers = if self.config.reply_check == ReplyCheck::Direct { FLAG_OFFERS_DIRECT } else { 0 };
         let seen = for_client(reply);
@@ -100,7 +96,7 @@ impl Set {
         in_session || self.config.replicas.contains(&address)
     }
 
-    /// The slot for a READ that need not go to the leader; `None`: only the leader will do.
+    /// The slot for a READ; `None` if only the leader will do.
     pub(super) fn choose(&mut self, kgroup: Kgroup) -> Option<u8> {
         let session = self.session.as_ref()?;
         let mut eligible = session.eligible(kgroup, self.config.policy);

@@ -1,33 +1,27 @@
-//! What a log makes of the store: the key's value, and the clients that are known (R3).
+//! What a log makes of the store: the key's value, and the known clients (R3).
 
 use super::planted::Planted;
 use super::scope::Scope;
 use super::state::{Entry, What};
 use std::collections::BTreeMap;
 
-/// Whether a write is one that the store has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It executes.
     New,
-    /// The stored reply answers it.
     Done,
-    /// Its client is not known: UNKNOWN_CLIENT.
+    /// Unknown client: UNKNOWN_CLIENT.
     NoClient,
 }
 
-/// The store after some entries.
 pub(super) struct Applied {
     pub(super) value: u8,
-    /// Operations that were executed, where clients have no ids.
+    /// Executed operations, where clients have no ids.
     executed: u8,
-    /// The last operation of each client.
     clients: BTreeMap<u8, Option<u8>>,
     has_ids: bool,
 }
 
 impl Applied {
-    /// Applies these entries to an empty store.
     pub(super) fn of(log: &[Entry], scope: &Scope) -> Self {
         let mut applied = Self { value: 0, executed: 0, clients: BTreeMap::new(), has_ids: scope.one_writer };
         let chosen = scope.has(Planted::ClientChoosesId);
@@ -43,12 +37,11 @@ impl Applied {
         applied
     }
 
-    /// The clients that are known, the first first.
+    /// The known client with the lowest id.
     pub(super) fn first_client(&self) -> Option<u8> {
         self.clients.keys().next().copied()
     }
 
-    /// Whether a write has been executed.
     pub(super) fn knows(&self, operation: u8, client: u8) -> Known {
         let is_done = if self.has_ids {
             let Some(last) = self.clients.get(&client) else { return Known::NoClient };

@@ -1,6 +1,6 @@
-//! Time. Every time that a party keeps is what is left on its own clock, so a step of that clock takes one from each. With
-//! drift, no clock is ever more than one step ahead of another: two of them may measure one stretch of time with a difference of
-//! up to two steps, which is what ρ bounds.
+//! Time. A party's times are what is left on its own clock, so a clock step takes one from each. With drift, no clock
+//! is more than one step ahead of another: two of them may measure one interval with a difference of up to two steps,
+//! which ρ bounds.
 
 use super::state::{Leader, Message, Replica, Switch};
 use super::world::{Step, World};
@@ -23,7 +23,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether anything is left on any clock: else time changes nothing.
+    /// Whether any time is left on any clock; otherwise a tick changes nothing.
     fn something_runs(&self) -> bool {
         let lease = |switch: &Switch| switch.session.as_ref().is_some_and(|session| session.lease > 0);
         let of_replica = |replica: &Replica| {
@@ -71,7 +71,7 @@ impl World<'_> {
         self.end_waits(replica);
     }
 
-    /// The switch's lease, and the timestamps of it that are on their way: an ACTIVATE whose echo has run out is never taken.
+    /// The switch's lease and its timestamps in flight: an ACTIVATE whose echo has expired is never accepted.
     fn tick_switch(&mut self, number: u8) {
         if let Some(session) = &mut self.state.switches[usize::from(number)].session {
             session.lease = session.lease.saturating_sub(1);

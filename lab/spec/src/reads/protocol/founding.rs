@@ -1,8 +1,8 @@
-//! A separate model of how a set is founded: three members with disks, and every message that they have sent about them. A message may
-//! arrive at any time, repeatedly, or never. Any member may restart, or lose its disk and found again.
+//! A separate model of how a set is founded: three members with disks, and every message sent. A message may arrive at
+//! any time, repeatedly, or never. Any member may restart, or lose its disk and found again.
 //!
-//! The disks of its first members name a set. R2: two sets never share a disk. So a member that has lost its disk is in no
-//! majority that knows what the lost disk had acknowledged.
+//! The disks of its first members name a set. R2: two sets never share a disk. So no majority that knows what a lost
+//! disk had acknowledged includes its former member.
 
 use super::planted::Planted;
 use super::scope::Scope;
@@ -13,10 +13,8 @@ use std::collections::BTreeSet;
 
 const MEMBERS: usize = 3;
 
-/// The disk of each first member.
 type Founders = [u8; MEMBERS];
 
-/// What a member says of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Origin {
     Offers(u8),
@@ -26,16 +24,12 @@ enum Origin {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Member {
-    /// The number of its disk: no other disk has ever had it.
     disk: u8,
-    /// On disk.
     accepted: Option<Founders>,
-    /// In memory.
     offers: [Option<u8>; MEMBERS],
-    /// Who has accepted the same.
     agreed: [bool; MEMBERS],
     has_begun: bool,
-    /// It has heard that there is a set that it is not in.
+    /// It has heard of a set that it is not in.
     has_ended: bool,
 }
 
@@ -43,9 +37,7 @@ struct Member {
 struct State {
     members: [Member; MEMBERS],
     said: BTreeSet<(u8, Origin)>,
-    /// All sets that have ever begun.
     begun: BTreeSet<Founders>,
-    /// Numbers of disks that were drawn.
     drawn: u8,
     wipes: u8,
     restarts: u8,
@@ -108,7 +100,7 @@ impl Search {
             (Origin::Accepts(_) | Origin::Began(_), None) => own.has_ended = true,
             (Origin::Accepts(founders), Some(ours)) if founders == ours => own.agreed[from] = true,
             (Origin::Began(founders), Some(ours)) if founders == ours => own.has_begun = true,
-            // It is not listened to.
+            // Ignored.
             _ => {}
         }
         self.go_on(state, member);
@@ -211,7 +203,6 @@ fn words(step: Step) -> String {
     }
 }
 
-/// Searches the founding, on this many threads.
 pub(super) fn search(scope: &Scope, threads: usize, watch: &Watch) -> Verdict {
     let search = Search { scope: scope.clone(), watch: watch.clone() };
     let checker = search.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();

@@ -1,68 +1,57 @@
-//! What clients did and saw, and whether one order of it explains all they saw.
+//! What clients did and saw, and whether one order explains it.
 
-/// What an operation on the one key of the model does. A write stores the number of the operation plus one; 0 is the value
-/// before any write.
+/// An operation on the model's one key. A write stores its operation's number plus one; 0 is the initial value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// GET.
     Read,
-    /// PUT, through the switch.
     Write,
-    /// PUT by a client that maps the key to another key group than the replicas do.
+    /// PUT by a client that maps the key to another key group than the replicas.
     WriteByWrongHash,
-    /// FLUSHDB, at the leader. It counts as a write.
+    /// FLUSHDB, at the leader. Counts as a write.
     Flush,
 }
 
-/// How far an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Status {
-    /// Its client has not begun it.
     Unsent,
-    /// It has no answer yet; it may or may not have taken effect.
+    /// Not answered yet; may or may not have taken effect.
     Pending,
-    /// It was answered with this value (a write: with its own).
+    /// Answered with this value (a write: its own).
     Returned(u8),
 }
 
-/// An operation in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Operation {
-    /// What it does.
     pub(super) kind: Kind,
-    /// How far it is.
     pub(super) status: Status,
-    /// Operations that had returned before it began, a bit each: they come before it in every order.
+    /// A bit for each operation that had returned before it began, and so precedes it in every order.
     pub(super) before: u8,
     /// The client id that it carries: the log index of the entry that opened it (R3). 0 where clients have no ids.
     pub(super) client: u8,
 }
 
 impl Operation {
-    /// An operation that its client has not begun.
     pub(super) fn new(kind: Kind) -> Self {
         Self { kind, status: Status::Unsent, before: 0, client: 0 }
     }
 
-    /// Whether its client has its answer.
     pub(super) fn has_returned(&self) -> bool {
         matches!(self.status, Status::Returned(_))
     }
 }
 
-/// The operations that have returned, a bit each.
 pub(super) fn returned(operations: &[Operation]) -> u8 {
     let bits = operations.iter().enumerate().map(|(number, operation)| u8::from(operation.has_returned()) << number);
     bits.fold(0, |all, bit| all | bit)
 }
 
-/// Whether an order of the operations exists in which each read sees the write before it, and which keeps what came before
-/// what in real time (R1). A pending write may stand anywhere after its beginning, or nowhere.
+/// R1: whether an order exists in which each read sees the write before it, and which keeps real-time order. A pending
+/// write may stand anywhere after its beginning, or nowhere.
 pub(super) fn is_linearizable(operations: &[Operation]) -> bool {
     can_continue(operations, 0, 0)
 }
 
-/// Whether the operations that are not `placed` can follow them, where the key has this `value`.
+/// Whether the operations not in `placed` can follow, if the key has this `value`.
 fn can_continue(operations: &[Operation], placed: u8, value: u8) -> bool {
     if returned(operations) & !placed == 0 {
         return true;

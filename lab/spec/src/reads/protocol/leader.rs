@@ -1,4 +1,4 @@
-//! The rules of the leader: what it does with WRITEs, READs and closing, and how it begins and ends sessions.
+//! The leader's rules: WRITEs, READs, closing, and the begin and end of sessions.
 
 use super::applied::{Applied, Known};
 use super::planted::Planted;
@@ -7,7 +7,8 @@ use super::state::{Doubtful, Entry, Leader, Message, Passage, REPLICAS, Sid, Wai
 use super::world::World;
 
 impl Leader {
-    /// A follower has answered. The lease begins with the oldest answer of the latest ones that are, with the leader itself, a majority.
+    /// Handles a follower's answer. The lease starts at the oldest of the latest answers that make a majority with the
+    /// leader.
     pub(super) fn renew(&mut self, follower: u8, majority: u32, lease: u8) {
         if majority <= 2 {
             self.lease = lease;
@@ -25,7 +26,6 @@ impl World<'_> {
         self.state.replicas[usize::from(replica)].leader.as_mut()
     }
 
-    /// Appends an entry to the leader's log and returns its index.
     pub(super) fn append(&mut self, leader: u8, what: What) -> u8 {
         let replica = &mut self.state.replicas[usize::from(leader)];
         replica.log.push(Entry { term: replica.term, what });
@@ -36,7 +36,7 @@ impl World<'_> {
         last
     }
 
-    /// A WRITE reaches the leader. The order of the checks is part of the protocol.
+    /// The order of the checks is part of the protocol.
     pub(super) fn take_write(&mut self, message: Message) {
         let Message::Write { operation, leader, sid, seq, kgroup, switch } = message else { return };
         let closing = Passage { sid, seq, kgroup, switch };
@@ -69,7 +69,7 @@ impl World<'_> {
         }
     }
 
-    /// Planted: what was accepted is appended at last.
+    /// Planted: appends an accepted write late.
     pub(super) fn append_outside(&mut self, leader: u8) {
         let Some(memory) = self.leader(leader) else { return };
         let (operation, closing) = memory.outside.remove(0);
@@ -84,7 +84,7 @@ impl World<'_> {
         self.wait(leader, Waiting { index, operation: Some(operation), closes: Some(closing) });
     }
 
-    /// Planted: a replica that led that session, but does not lead now, answers with an error, which closes.
+    /// Planted: a former leader of that session answers with an error, which closes.
     fn closes_without_leading(&mut self, replica: u8, passage: Passage) {
         if self.scope.has(Planted::RestartedLeaderCloses) {
             let log_index = self.state.replicas[usize::from(replica)].commit;
@@ -93,7 +93,6 @@ impl World<'_> {
         }
     }
 
-    /// A leader-only READ reaches the leader.
     pub(super) fn take_leader_read(&mut self, message: Message) {
         let Message::LeaderRead { operation, leader, sid, switch, .. } = message else { return };
         let needs_lease = !self.scope.has(Planted::LeaderReadWithoutLease) && !self.is_alone(leader);
@@ -106,7 +105,7 @@ impl World<'_> {
         self.pass_leader_reply(operation, value, sid, switch);
     }
 
-    /// The limit after a leader-only READ has passed, and the write of its SEQ has not come: REFRESH.
+    /// The limit after a leader-only READ has passed, and the write of its SEQ has not come.
     pub(super) fn refresh(&mut self, message: Message) {
         let Message::LeaderRead { leader, sid, seq, kgroup, switch, .. } = message else { return };
         let low = self.scope.has(Planted::RefreshTooLow);
@@ -161,7 +160,7 @@ impl World<'_> {
         }
     }
 
-    /// How far replicas have the log, as switches hear it: those that have left are not among them.
+    /// Matched indices as switches hear them, without replicas that have left.
     fn matched(&self, leader: u8) -> [u8; REPLICAS] {
         let matched =
             self.state.replicas[usize::from(leader)].leader.as_ref().map_or([0; REPLICAS], |memory| memory.matched);
@@ -169,13 +168,12 @@ impl World<'_> {
         std::array::from_fn(|one| if members >> one & 1 == 1 { matched[one] } else { 0 })
     }
 
-    /// The leader proposes other members.
     pub(super) fn change(&mut self, leader: u8, voters: u8) {
         self.append(leader, What::Members { voters });
         self.commit(leader);
     }
 
-    /// A heartbeat to the switch, with the echo of an answer that has just come.
+    /// Carries the echo of an answer that has just come.
     pub(super) fn may_send_heartbeat(&self, leader: u8) -> bool {
         let replica = &self.state.replicas[usize::from(leader)];
         let Some(memory) = &replica.leader else { return false };
@@ -197,7 +195,7 @@ impl World<'_> {
         self.send(Message::Activate { sid, leader, start, switch, incarnation, matched, left, loses_chunk });
     }
 
-    /// The leader's present session is over for it: the next may start when it has ended at its switch too.
+    /// Ends the session for the leader. The next may start when it has ended at its switch too.
     pub(super) fn leave_session(&mut self, leader: u8) {
         let Some(memory) = self.leader(leader) else { return };
         if let Some(sid) = memory.sid.take() {
@@ -207,7 +205,6 @@ impl World<'_> {
         self.end_waits(leader);
     }
 
-    /// The leader proposes the entry of its next session, at this switch.
     pub(super) fn propose_session(&mut self, leader: u8, switch: u8) {
         let term = self.state.replicas[usize::from(leader)].term;
         let incarnation = self.state.switches[usize::from(switch)].incarnation;
@@ -220,7 +217,7 @@ impl World<'_> {
         (memory.switch, memory.incarnation) = (switch, incarnation);
     }
 
-    /// FLUSHDB: the present session ends, then the flush is proposed, then the next session.
+    /// FLUSHDB: ends the session, then proposes the flush, then the next session.
     pub(super) fn flush(&mut self, leader: u8, operation: u8) {
         self.begin(operation);
         if self.scope.has(Planted::FlushBeforeFence) {
@@ -237,7 +234,7 @@ impl World<'_> {
         self.wait(leader, Waiting { index, operation: Some(operation), closes: None });
     }
 
-    /// Sessions that have certainly ended, as their wait is over, leave the list; FLUSHDB waits for the last of them.
+    /// Drops sessions whose wait is over, as they have ended; FLUSHDB waits for the last of them.
     pub(super) fn end_waits(&mut self, leader: u8) {
         while let Some(place) =
             self.leader(leader).and_then(|memory| memory.doubtful.iter().position(|session| session.wait == 0))
@@ -246,7 +243,6 @@ impl World<'_> {
         }
     }
 
-    /// A session has ended: the log says so, for later leaders.
     pub(super) fn end_doubt(&mut self, leader: u8, place: usize) {
         let names_switch = self.scope.has(Planted::FenceNamesSwitch);
         let Some(memory) = self.leader(leader) else { return };

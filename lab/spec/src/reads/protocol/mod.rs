@@ -1,14 +1,14 @@
-//! A model of the reads protocol, small enough to be searched exhaustively; `docs/internals/reads.md` describes both.
+//! A model of the reads protocol for exhaustive search; `docs/internals/reads.md` describes both.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `state` | what parties and messages hold |
-//! | `world` | which steps are possible, and what each does |
-//! | `switch`, `leader`, `raft`, `clocks` | the rules of the protocol, by party |
-//! | `founding` | how a set begins, a model of its own |
-//! | `applied`, `history` | what a log makes of the store; whether what clients saw is linearizable |
-//! | `scope`, `scopes`, `planted` | what each search covers; the errors that must be refuted |
-//! | `search`, `reduce`, `narrate` | the search, how it meets fewer states, what it says |
+//! | `state` | parties and messages |
+//! | `world` | possible steps and their effects |
+//! | `switch`, `leader`, `raft`, `clocks` | the rules, by party |
+//! | `founding` | how a set begins, a separate model |
+//! | `applied`, `history` | the store that a log gives; linearizability |
+//! | `scope`, `scopes`, `planted` | what each search covers; errors that it must refute |
+//! | `search`, `reduce`, `narrate` | the search, its state reduction, its report |
 
 mod applied;
 mod clocks;

@@ -1,10 +1,9 @@
-//! The steps of the model in words, for whoever reads how a rule broke.
+//! The model's steps in words, for the report of a broken rule.
 
 use super::state::{Message, Sid};
 use super::world::Step;
 use std::fmt::{Display, Formatter, Result};
 
-/// A switch, by letter.
 struct At(u8);
 
 impl Display for At {
@@ -13,7 +12,6 @@ impl Display for At {
     }
 }
 
-/// Replicas, a bit each.
 struct All(u8);
 
 impl Display for All {

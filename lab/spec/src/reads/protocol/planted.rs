@@ -1,84 +1,84 @@
-//! Protocol errors that the model plants, one at a time: a search that refutes none of them would prove nothing.
+//! Protocol errors planted in the model, one at a time, to show that the search finds errors.
 
-/// A rule of the protocol, left out or done wrongly.
+/// A rule of the protocol that is left out or wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Planted {
-    /// A switch counts its lease from the receipt of an ACTIVATE, not from the timestamp that it echoes.
+    /// A switch counts its lease from the receipt of an ACTIVATE, not from the echoed timestamp.
     ActivateWithoutEcho,
-    /// A session starts with an upload of all key groups in place of the lazy reset, and a chunk of it is lost.
+    /// A session starts with an upload of all key groups instead of the lazy reset, and a chunk of it is lost.
     LostChunk,
-    /// The leader proposes FLUSHDB before it has fenced the present session.
+    /// The leader proposes FLUSHDB before it has fenced the current session.
     FlushBeforeFence,
     /// An accepted write waits outside the log while the cached answer to a retry closes the key group.
     AcceptedOutsideLog,
-    /// Replicas do not check the hash of a key: two clients read and write it in two key groups.
+    /// Replicas do not check the hash of a key: two clients use it in two key groups.
     TwoMappings,
-    /// A leader takes its lease again when a transfer of leadership was aborted.
+    /// A leader takes its lease again after an aborted transfer.
     LeaseAfterAbort,
-    /// A replica counts ticks, which all fire when it wakes, to know how long it may not vote.
+    /// A replica measures its promise in ticks, which all fire when it wakes.
     VotesByTicks,
-    /// A new leader fences the last session only, not all that may be alive.
+    /// A new leader fences only the last session, not all that may be alive.
     FenceLastOnly,
-    /// A restarted switch takes the heartbeat of its former incarnation, and its SEQ starts again.
+    /// A restarted switch accepts the heartbeat of its former incarnation, and its SEQ starts again.
     SeqReused,
     /// A REFRESH closes at the commit index, below writes that were accepted before it.
     RefreshTooLow,
     /// A follower compares the length of its log with LOG_IDX, not the term of the entry there.
     LogLength,
-    /// A client chooses its id: a late copy of an opening reopens one that has expired.
+    /// A client chooses its id: a late copy of an opening reopens an expired one.
     ClientChoosesId,
     /// A leader accepts a write of an earlier session after it proposed the entry of the next.
     OldSessionWrite,
-    /// The entry about a fence names the switch, and so takes a later session of that switch off the list.
+    /// The entry about a fence names the switch, and so also drops a later session of that switch.
     FenceNamesSwitch,
     /// A leader activates a session at a switch that restarted since the session's entry.
     OneSidTwoIncarnations,
-    /// A replica campaigns though it has promised the present leader not to.
+    /// A replica campaigns despite its promise to the current leader.
     CampaignInsidePromise,
     /// The switch reads whether a key group is stable in another step than its SEQ, log index and bitmap.
     TwoStepRead,
-    /// A leader that restarted, and leads no more, answers writes of its old session by errors that close key groups.
+    /// A restarted ex-leader answers writes of its old session by errors that close key groups.
     RestartedLeaderCloses,
-    /// A leader sends heartbeats to the switch without a lease of its own.
+    /// A leader without a lease of its own sends heartbeats to the switch.
     HeartbeatWithoutLease,
-    /// A replica votes at once after a restart, which has made it forget its promise.
+    /// A replica votes directly after a restart, in which it forgot its promise.
     VoteAfterRestart,
-    /// A leader waits no longer for the end of a session than its lease is, whatever the drift of clocks.
+    /// A leader waits for the end of a session only as long as its lease, without the drift of clocks.
     NoDriftBound,
-    /// A promise is no longer than the leader's lease, whatever the drift of clocks.
+    /// A promise is only as long as the leader's lease, without the drift of clocks.
     PromiseWithoutDrift,
-    /// A switch takes a late heartbeat of the session that has just ended there.
+    /// A switch accepts a late heartbeat of the session that has just ended there.
     EndedSessionRevived,
-    /// The table of clients does not outlive a session, as a snapshot without it does not: a late repeat runs again.
+    /// The table of clients does not outlive a session (as in a snapshot without it): a late repeat executes again.
     ClientsForgotten,
-    /// A leader's lease counts the answer of a replica that has no vote yet.
+    /// A leader's lease counts the answer of a replica without a vote.
     LearnerCounted,
-    /// When the set has grown, a leader's lease takes no more answers than before.
+    /// After the set has grown, a leader's lease needs no more answers than before.
     QuorumOfBefore,
-    /// A replica that restarts does not know that a change of the members is committed, though a later change is in its log.
+    /// A restarted replica does not know that a membership change is committed, though its log has a later one.
     ChangeForgotten,
-    /// A leader proposes a change of the members before the last one is applied.
+    /// A leader proposes a membership change before the last one is applied.
     TwoChangesAtOnce,
-    /// A replica answers from its whole log, with the SEQ of the last write there: the strict check takes that for the last state.
+    /// A replica answers from its whole log, with the SEQ of the last write there; the strict check accepts that.
     AppliedBeforeCommit,
-    /// A follower's reply has the largest SEQ of any session that its replica has applied. It breaks no more than the strict check, which
-    /// R1 does not need.
+    /// A follower's reply has the largest applied SEQ of any session. It breaks only the strict check, which R1 does
+    /// not need.
     ReplySeqOfFormerSession,
     /// A founder does not wait for the other founders.
     FoundsAlone,
-    /// A founder begins when all have offered their disks, and does not wait until all have accepted the same.
+    /// A founder begins when all have offered their disks, before all have accepted the same.
     BeginsUnaccepted,
-    /// A founder does not look whether its disk is among those of a set.
+    /// A founder does not check whether its disk belongs to a set.
     FoundersUnchecked,
-    /// Switches send READs to replicas that have left. Harmless: who serves is as far as the READ asks.
+    /// Switches send READs to replicas that have left. Harmless: a replica that serves has the log that the READ needs.
     OutsidersServe,
-    /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
-    /// session begins only when that one has ended.
+    /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later
+    /// leader's session begins only after that one has ended.
     LeaderReadWithoutLease,
 }
 
 impl Planted {
-    /// Those that break a rule, which a search must find: R1, but where it is said.
+    /// Errors that a search must find. They break R1 unless noted.
     pub const ALL: [Self; 33] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
@@ -115,10 +115,10 @@ impl Planted {
         Self::FoundersUnchecked,
     ];
 
-    /// Those that break nothing, as other rules suffice: the search finds nothing either.
+    /// Errors that other rules make harmless, so the search must find nothing.
     pub const HARMLESS: [Self; 2] = [Self::LeaderReadWithoutLease, Self::OutsidersServe];
 
-    /// Its name on the command line.
+    /// Name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! What the protocol takes from Raft, and what it adds to it: elections, replication, promises, leases, transfers; replicas
-//! that restart, or lose their disk. A message that only one exchange of Raft needs is part of that exchange's one step.
+//! What the protocol uses of Raft and adds to it: elections, replication, promises, leases, transfers; restarts and
+//! lost disks. A message of a single Raft exchange is part of that exchange's one step.
 
 use super::applied::Applied;
 use super::planted::Planted;
@@ -8,34 +8,31 @@ use super::state::{Doubtful, Entry, Leader, Message, Passage, REPLICAS, Replica,
 use super::world::World;
 
 impl World<'_> {
-    /// The replicas of this scope.
     pub(super) fn places(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.scope.members.places()
     }
 
-    /// Who has votes, as far as a replica knows.
     pub(super) fn voters(&self, replica: u8) -> u8 {
         self.state.replicas[usize::from(replica)].voters(Members::VOTERS)
     }
 
-    /// To whom a leader replicates its log: who has a vote, or is to get one.
+    /// To whom a leader replicates its log: voters, and replicas about to become one.
     pub(super) fn members(&self, leader: u8) -> u8 {
         self.voters(leader) | self.scope.members.learners()
     }
 
-    /// Whose votes, beside its own, can make a candidate the leader: sets of replicas, a bit each.
+    /// Sets of other replicas, a bit each, whose votes make a candidate the leader.
     pub(super) fn quorums(&self, candidate: u8) -> impl Iterator<Item = u8> + '_ {
         let (voters, own) = (self.voters(candidate), 1 << candidate);
         let others = (0..1u8 << REPLICAS).filter(move |others| others & !(voters & !own) == 0);
         let enough = others.filter(move |others| others.count_ones() + 1 == majority(voters) && voters & own != 0);
-        // Who is alone needs its own vote only.
+        // A lone voter needs only its own vote.
         let asked = move |others: u8| if others == 0 { own } else { others };
         enough.filter(move |&others| {
             self.places().all(|one| asked(others) >> one & 1 == 0 || self.may_vote(candidate, one))
         })
     }
 
-    /// Whether a candidate gets this replica's vote.
     fn may_vote(&self, candidate: u8, voter: u8) -> bool {
         let [one, other] = [candidate, voter].map(|replica| &self.state.replicas[usize::from(replica)]);
         let is_told = self.state.messages.iter().any(|message| {
@@ -47,7 +44,6 @@ impl World<'_> {
         one.voter && other.voter && one.leader.is_none() && is_free && one.is_up_to_date_with(other)
     }
 
-    /// The candidate leads, and proposes a session at a switch.
     pub(super) fn elect(&mut self, candidate: u8, voters: u8, switch: u8) {
         let all: Vec<u8> = self.places().filter(|one| (voters | 1 << candidate) >> one & 1 == 1).collect();
         let replicas = &mut self.state.replicas;
@@ -78,7 +74,7 @@ impl World<'_> {
         self.propose_session(candidate, switch);
     }
 
-    /// The sessions on the log's list: those that have begun and are not fenced. Their leases end within the fence's time.
+    /// Sessions in the log that have begun and are not fenced. Their leases end within the fence's time.
     fn may_be_alive(&self, candidate: u8) -> Vec<Doubtful> {
         let mut alive = Vec::new();
         let wait = self.scope.timing.fence;
@@ -93,15 +89,15 @@ impl World<'_> {
         if self.scope.has(Planted::FenceLastOnly) { alive.split_off(alive.len().saturating_sub(1)) } else { alive }
     }
 
-    /// Whether a leader reaches a replica that takes it for the leader, or will.
+    /// Whether a leader reaches a replica that accepts it as leader.
     pub(super) fn may_replicate(&self, leader: u8, follower: u8) -> bool {
         let [one, other] = [leader, follower].map(|replica| &self.state.replicas[usize::from(replica)]);
         let is_member = self.members(leader) >> follower & 1 == 1;
         leader != follower && is_member && one.leader.is_some() && other.term <= one.term
     }
 
-    /// A follower takes the leader's log and promises not to vote. If its answer is heard, the leader has a quorum, and so a
-    /// lease.
+    /// A follower takes the leader's log and promises not to vote. If the leader hears the answer, it has a quorum, and
+    /// so a lease.
     pub(super) fn replicate(&mut self, leader: u8, follower: u8, is_heard: bool) {
         let timing = self.scope.timing;
         let [one, other] = [leader, follower].map(usize::from);
@@ -122,12 +118,11 @@ impl World<'_> {
         self.commit(leader);
     }
 
-    /// Whether a leader needs nobody's answer.
     pub(super) fn is_alone(&self, leader: u8) -> bool {
         self.voters(leader) == 1 << leader
     }
 
-    /// What a leader may make of the members: one change, where the last one is applied.
+    /// A leader's possible membership changes: one at a time, after the last one is applied.
     pub(super) fn changes(&self, leader: u8) -> impl Iterator<Item = u8> + use<> {
         let is_under_way = self.state.replicas[usize::from(leader)].has_pending_change();
         let may = !is_under_way || self.scope.has(Planted::TwoChangesAtOnce);
@@ -139,13 +134,12 @@ impl World<'_> {
         self.places().filter(change).map(move |one| voters ^ 1 << one)
     }
 
-    /// Who has votes when all of a leader's log is applied.
     fn newest_voters(&self, leader: u8) -> u8 {
         let replica = &self.state.replicas[usize::from(leader)];
         Replica { commit: replica.last(), ..replica.clone() }.voters(Members::VOTERS)
     }
 
-    /// A leader hands leadership over: it drops its lease, and takes none again in this term.
+    /// A leader hands over leadership: it drops its lease, and takes no other in this term.
     pub(super) fn begin_transfer(&mut self, leader: u8, to: u8) {
         let term = self.state.replicas[usize::from(leader)].term;
         if let Some(memory) = self.leader(leader) {
@@ -154,7 +148,6 @@ impl World<'_> {
         self.send(Message::TimeoutNow { replica: to, term });
     }
 
-    /// The transfer does not succeed in time: the leader steps down.
     pub(super) fn abort_transfer(&mut self, leader: u8) {
         if self.scope.has(Planted::LeaseAfterAbort) {
             self.leader(leader).into_iter().for_each(|memory| memory.barred = false);
@@ -163,8 +156,8 @@ impl World<'_> {
         }
     }
 
-    /// A replica restarts: it has its log and term, but what it knew of commits and promises is lost. What it knows is that of two
-    /// changes of the members the first one is committed.
+    /// A restarted replica keeps log and term, and forgets commits and promises. Of two membership changes in its log,
+    /// it knows that the first is committed.
     pub(super) fn restart_replica(&mut self, replica: u8) {
         let forgets = self.scope.has(Planted::ChangeForgotten);
         let promise = if self.scope.has(Planted::VoteAfterRestart) { 0 } else { self.scope.timing.promise };
@@ -174,13 +167,12 @@ impl World<'_> {
         (replica.leader, replica.promise, replica.commit) = (None, promise, before_last.unwrap_or(0));
     }
 
-    /// A replica loses its disk. It is a voter no more, but switches and leaders still know its place.
+    /// A replica loses its disk, and so its vote; switches and leaders still know its place.
     pub(super) fn wipe(&mut self, replica: u8) {
         self.state.replicas[usize::from(replica)] =
             Replica { term: 0, log: Vec::new(), commit: 0, promise: 0, voter: false, leader: None };
     }
 
-    /// A READ reaches a replica that the switch takes for consistent.
     pub(super) fn take_read(&mut self, message: Message) {
         let Message::Read { operation, replica, sid, seq, kgroup, log_index, switch } = message else { return };
         let by_length = self.scope.has(Planted::LogLength);
@@ -205,8 +197,8 @@ impl World<'_> {
     }
 }
 
-/// The largest SEQ of a write among these entries, if the last session is this one. A leader proposes the writes of a session behind its
-/// entry and before the next one's.
+/// The largest SEQ of a write among these entries, if the last session is this one. A leader proposes a session's
+/// writes after its entry and before the next session's.
 fn last_seq(entries: &[Entry], sid: Sid) -> Option<u8> {
     let is_session = |entry: &Entry| matches!(entry.what, What::Session { .. });
     let start = entries.iter().rposition(is_session)?;

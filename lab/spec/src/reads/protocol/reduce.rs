@@ -1,5 +1,5 @@
-//! Makes states equal whose futures are equal, so that the search meets fewer: it forgets messages that can have no effect any
-//! more, and times that no rule will ask for, and exchanges replicas that differ in their number only.
+//! Merges states with equal futures: drops messages without effect and times that no rule needs, and normalises
+//! replicas that differ only in number.
 
 use super::history::{Kind, Operation, Status};
 use super::planted::Planted;
@@ -8,13 +8,12 @@ use super::world::World;
 use std::cmp::Ordering;
 
 impl World<'_> {
-    /// Whether a read may still return: only that can break a history.
+    /// Whether a read may still return; only that can break a history.
     pub(super) fn is_open(&self) -> bool {
         let asks = |message: &Message| matches!(message, Message::Read { .. } | Message::LeaderRead { .. });
         !self.state.broken && (self.state.budget.reads > 0 || self.state.messages.iter().any(asks))
     }
 
-    /// The state, less what nothing depends on.
     pub(super) fn reduced(mut self) -> State {
         let messages = std::mem::take(&mut self.state.messages);
         self.state.messages = messages.iter().filter(|message| self.has_effect(message, &messages)).copied().collect();
@@ -60,7 +59,7 @@ impl World<'_> {
         }
     }
 
-    /// Without elections to come nobody asks for a promise; without moves, nobody for the last answer of a switch.
+    /// Without further elections no rule needs a promise; without moves, none needs a switch's last answer.
     fn forget_times(&mut self) {
         let no_election = self.state.budget.elections == 0;
         let no_move = self.state.budget.moves == 0 && !self.may_flush();
@@ -80,7 +79,7 @@ impl World<'_> {
     }
 }
 
-/// The state with replicas 1 and 2 exchanged: no rule and no property tells them apart.
+/// Exchanges replicas 1 and 2: no rule or property distinguishes them.
 fn mirror(mut state: State) -> State {
     let swap = |replica: u8| if (1..=2).contains(&replica) { 3 - replica } else { replica };
     let swap_bits = |bits: u8| bits & !0b110 | (bits & 0b010) << 1 | (bits & 0b100) >> 1;
@@ -117,7 +116,6 @@ fn mirror(mut state: State) -> State {
     state
 }
 
-/// What tells two replicas apart whatever their numbers.
 fn rank(replica: &Replica) -> (u8, u8, u8, bool, &[Entry]) {
     (replica.term, replica.commit, replica.promise, replica.leader.is_some(), &replica.log)
 }

@@ -1,4 +1,4 @@
-//! The searches: small worlds, each with what one kind of fault needs, and the planted errors that each must refute.
+//! The searches: small worlds, each with one kind of fault, and the planted errors that each must refute.
 
 use super::history::Kind::{self, Flush, Read, Write, WriteByWrongHash};
 use super::planted::Planted;
@@ -41,7 +41,6 @@ fn scope(name: &'static str, about: &'static str, states: u64, operations: &'sta
     }
 }
 
-/// Writes of a session that lives on: retries, and writes that are lost or overtake each other.
 fn writes() -> Scope {
     let budget = Budget { writes: 3, reads: 1, copies: 1, ..NOTHING };
     Scope {
@@ -50,7 +49,7 @@ fn writes() -> Scope {
     }
 }
 
-/// Reads of a session that lives on, also of key groups whose write is lost.
+/// A lasting session, including key groups whose write is lost.
 fn reads() -> Scope {
     let budget = Budget { writes: 2, reads: 3, refreshes: 1, ..NOTHING };
     Scope {
@@ -59,7 +58,7 @@ fn reads() -> Scope {
     }
 }
 
-/// The leader takes the session to another switch, or begins another one at the same.
+/// The leader moves the session to another switch, or begins another one at the same.
 fn moves() -> Scope {
     let budget = Budget { writes: 2, reads: 1, heartbeats: 2, moves: 1, ticks: 2, ..NOTHING };
     scope("moves", "a session moves to another switch", 2_360_000, &[Write, Read], budget)
@@ -71,19 +70,17 @@ fn switch_restart() -> Scope {
     Scope { switches: 1, ..scope("switch-restart", "the switch restarts", 160_000, &[Write, Read], budget) }
 }
 
-/// Another replica leads, while messages of the last leader are on their way.
 fn election() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 4, ..NOTHING };
     scope("election", "another replica leads", 1_050_000, &[Write, Read], budget)
 }
 
-/// A replica restarts and forgets its promise.
 fn replica_restart() -> Scope {
     let budget = Budget { replica_restarts: 1, ticks: 2, ..election().budget };
     scope("replica-restart", "an election around a replica that restarts", 1_250_000, &[Write, Read], budget)
 }
 
-/// A leader restarts while writes of its session are on their way.
+/// A leader restarts while writes of its session are in flight.
 fn leader_restart() -> Scope {
     let budget =
         Budget { writes: 2, reads: 2, elections: 1, transfers: 1, replica_restarts: 1, lost_acks: 1, ..NOTHING };
@@ -93,52 +90,48 @@ fn leader_restart() -> Scope {
     }
 }
 
-/// Two elections in quick succession.
 fn elections() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 2, transfers: 2, ..NOTHING };
     scope("elections", "two elections in quick succession", 6_900_000, &[Write, Read], budget)
 }
 
-/// Leadership is handed over, or not.
 fn transfer() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, transfers: 1, ticks: 2, ..NOTHING };
     scope("transfer", "leadership is handed over, or that is aborted", 1_720_000, &[Write, Read], budget)
 }
 
-/// A write that its client repeats in the next leader's session (R3).
 fn retry() -> Scope {
     let budget = Budget { writes: 3, reads: 1, heartbeats: 1, elections: 1, transfers: 1, ..NOTHING };
     let base = scope("retry", "a repeat in the next leader's session", 6_040_000, &[Write, Write, Read], budget);
     Scope { switches: 1, ..base }
 }
 
-/// FLUSHDB.
 fn flush() -> Scope {
     let budget = Budget { writes: 1, reads: 2, heartbeats: 1, ticks: 2, ..NOTHING };
     Scope { switches: 1, ..scope("flush", "FLUSHDB beside writes and reads", 39_000, &[Write, Flush, Read], budget) }
 }
 
-/// A replica that lost its disk, and a leader that does not know that it leads no more.
+/// A replica lost its disk, and a leader does not know that it was replaced.
 fn wipe() -> Scope {
     let budget = Budget { writes: 1, reads: 2, heartbeats: 1, elections: 1, transfers: 1, wipes: 1, ..NOTHING };
     scope("wipe", "a replica loses its disk, a deposed leader fills it", 6_010_000, &[Write, Read, Read], budget)
 }
 
-/// A replica that has no vote yet is heard by a leader that the others may not hear.
+/// A leader that other voters may not hear counts on a learner.
 fn learning() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 2, ..NOTHING };
     let base = scope("learning", "a fourth replica learns, another one leads", 6_850_000, &[Write, Read], budget);
     Scope { members: Members::WithLearner, ..base }
 }
 
-/// A replica has got its vote, and not all know it while another one is elected: four vote instead of three.
+/// The set has grown from three voters to four, and some do not know it when another leader is elected.
 fn growing() -> Scope {
     let budget = Budget { ticks: 1, ..learning().budget };
     let base = scope("growing", "a fourth replica has got its vote, another leads", 2_480_000, &[Write, Read], budget);
     Scope { members: Members::Grown, timing: Timing::SHORT, ..base }
 }
 
-/// One replica leaves after the other, and those that have left elect a leader.
+/// Replicas leave one after the other, and those that have left elect a leader.
 fn shrinking() -> Scope {
     let budget = Budget {
         writes: 1,
@@ -153,13 +146,12 @@ fn shrinking() -> Scope {
     scope("shrinking", "two of three replicas leave, one restarts", 4_630_000, &[Write, Read], budget)
 }
 
-/// Three members found a set, while some restart or lose their disks.
 fn founding() -> Scope {
     let budget = Budget { wipes: 1, replica_restarts: 1, ..NOTHING };
     Scope { is_founding: true, ..scope("founding", "members found a set, disks are lost", 200_000, &[], budget) }
 }
 
-/// A client whose id expires while copies of its messages are on their way.
+/// A client's id expires while copies of its messages are in flight.
 fn clients() -> Scope {
     let budget = Budget { writes: 3, reads: 1, opens: 2, expiries: 1, ..NOTHING };
     let base = scope(
@@ -172,7 +164,6 @@ fn clients() -> Scope {
     Scope { switches: 1, one_writer: true, ..base }
 }
 
-/// Leases by clocks that run apart.
 fn drift() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 1, moves: 1, ticks: 30, ..NOTHING };
     Scope {
@@ -181,14 +172,14 @@ fn drift() -> Scope {
     }
 }
 
-/// An election, by clocks that run apart: the promise outlasts the leader's lease, and the fence the session's.
+/// An election with clock drift: the promise outlasts the leader's lease, and the fence the session's.
 fn drift_election() -> Scope {
     let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 40, ..NOTHING };
     let base = scope("drift-election", "another replica leads, clocks run apart", 32_000_000, &[Write, Read], budget);
     Scope { timing: Timing::DRIFT, ..base }
 }
 
-/// The scopes of which none may find anything.
+/// The scopes in which no search may find anything.
 #[must_use]
 pub fn all() -> Vec<Scope> {
     vec![

@@ -1,4 +1,4 @@
-//! The search: breadth first, so that what it finds is the shortest.
+//! Breadth-first search, so that it finds the shortest refutation.
 
 use super::founding;
 use super::history::Operation;
@@ -9,16 +9,16 @@ use super::world::{Step, World};
 use midflight_rmt::Watch;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Different states.
+    /// Distinct states.
     pub states: usize,
-    /// Steps of the longest way to a state that was not met before.
+    /// Steps on the longest way to a new state.
     pub depth: usize,
     /// Nothing was left out.
     pub exhaustive: bool,
-    /// The rule that broke, and how.
+    /// The broken rule, and how.
     pub refutation: Option<Refutation>,
 }
 
@@ -27,8 +27,8 @@ pub struct Verdict {
 pub struct Refutation {
     /// The rule.
     pub rule: &'static str,
-    /// Steps that lead there, in words; the fewest, if one thread searched. The numbers of replicas 1 and 2 may change from one
-    /// step to the next, see `reduce.rs`.
+    /// Steps in words; the fewest if one thread searched. The numbers of replicas 1 and 2 may change between steps, see
+    /// `reduce.rs`.
     pub steps: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ struct Search {
 
 const R1: &str = "R1";
 const R4: &str = "R4";
-/// What the strict check is for.
+/// Name of the property that the strict check protects.
 const STRICT: &str = "check";
 
 impl Model for Search {
@@ -71,7 +71,7 @@ impl Model for Search {
             leases.filter(|session| session.lease > 0).count() <= 1
         });
         let strict = Property::<Self>::always(STRICT, |_, state| !state.let_through);
-        // A planted error must be shown to do harm, not only to break a rule that keeps harm away. What the strict check lets pass does
+        // A planted error must do harm, not only break a rule that prevents harm. What the strict check lets pass does
         // none: R1 does not need that check.
         match self.scope.planted {
             None => vec![linearizable, one_active, strict],
@@ -81,7 +81,8 @@ impl Model for Search {
     }
 }
 
-/// The first state, with three members: replica 0 leads, by the promise of replica 1, and its first session is active at switch 0.
+/// The initial state with three members: replica 0 leads, by replica 1's promise, and its first session is active at
+/// switch 0.
 fn first(scope: &Scope) -> State {
     let sid = Sid { term: 1, number: 1 };
     let entry = Entry { term: 1, what: What::Session { sid, switch: 0, incarnation: 0 } };
@@ -135,7 +136,6 @@ fn first(scope: &Scope) -> State {
     }
 }
 
-/// The same when all times have run out.
 fn later(mut state: State) -> State {
     for replica in &mut state.replicas {
         replica.promise = 0;
@@ -145,7 +145,7 @@ fn later(mut state: State) -> State {
     state
 }
 
-/// The same when all four have votes: an entry that replicas 0 and 1 have, and only 0 knows to be committed.
+/// The expired state with four voters, by an entry that replicas 0 and 1 have, and only 0 knows to be committed.
 fn grown(mut state: State) -> State {
     for replica in &mut state.replicas[..2] {
         replica.log.push(Entry { term: 1, what: What::Members { voters: 0b1111 } });
@@ -156,7 +156,7 @@ fn grown(mut state: State) -> State {
     state
 }
 
-/// Searches a scope, on this many threads.
+/// Searches a scope on `threads` threads.
 #[must_use]
 pub fn search(scope: &Scope, threads: usize, watch: &Watch) -> Verdict {
     if scope.is_founding {

@@ -1,4 +1,4 @@
-//! The rules of the switch: FLAIR, NSDI '20, sections 4.3 and 4.4, with lazy reset, leases by echo, and incarnations.
+//! The switch's rules: FLAIR, NSDI '20, sections 4.3 and 4.4, with lazy reset, leases by echo, and incarnations.
 
 use super::planted::Planted;
 use super::scope::ReplyCheck;
@@ -10,13 +10,12 @@ impl World<'_> {
         &mut self.state.switches[usize::from(switch)]
     }
 
-    /// The session of a switch that takes requests.
     pub(super) fn active(&self, switch: u8) -> Option<&Session> {
         let session = self.state.switches[usize::from(switch)].session.as_ref();
         session.filter(|session| session.lease > 0)
     }
 
-    /// A WRITE passes: it gets the next SEQ, and its key group is unstable until the answer to it passes.
+    /// A WRITE gets the next SEQ, and its key group is unstable until the reply passes.
     pub(super) fn pass_write(&mut self, operation: u8, switch: u8, kgroup: u8) {
         self.begin(operation);
         let Some(session) = &mut self.switch(switch).session else { return };
@@ -27,7 +26,7 @@ impl World<'_> {
         self.send(Message::Write { operation, leader, sid, seq, kgroup, switch });
     }
 
-    /// A READ passes, which finds this state of its key group: to this replica where that is stable, else to the leader.
+    /// A READ goes to this replica if its key group was `found` stable, else to the leader.
     pub(super) fn pass_read(&mut self, operation: u8, switch: u8, replica: u8, found: Kgroup) {
         self.begin(operation);
         let Some(session) = &self.switch(switch).session else { return };
@@ -40,7 +39,8 @@ impl World<'_> {
         });
     }
 
-    /// WRITE_REPLY, or REFRESH (no operation): closes the key group if no later write has passed, and goes to the client.
+    /// WRITE_REPLY, or REFRESH (no operation): closes the key group if no later write has passed, and goes to the
+    /// client.
     pub(super) fn pass_close(&mut self, message: Message) {
         let Message::Close { operation, sid, seq, kgroup, log_index, consistent, switch } = message else { return };
         if let Some(session) = self.switch(switch).session.as_mut().filter(|session| session.sid == sid) {
@@ -54,8 +54,8 @@ impl World<'_> {
         }
     }
 
-    /// READ_REPLY of a follower, which shows what the log is up to an index, and the last write to the key group in that: to the client,
-    /// unless another write has passed, or the session is another one.
+    /// READ_REPLY of a follower, with the log index that it shows and the last write to the key group there. It goes to
+    /// the client unless another write has passed or the session has changed.
     pub(super) fn pass_follower_reply(&mut self, operation: u8, value: u8, shown: u8, reply: Passage) {
         let Passage { sid, seq, kgroup, switch } = reply;
         if self.scope.reply_check == ReplyCheck::Relaxed {
@@ -71,14 +71,14 @@ impl World<'_> {
         }
     }
 
-    /// The index of the last write that is committed, up to this index.
+    /// Index of the last committed write, up to this index.
     fn last_write(&self, index: u8) -> u8 {
         let furthest = self.state.replicas.iter().max_by_key(|replica| replica.commit);
         let committed = furthest.map_or(&[][..], |replica| &replica.log[..usize::from(replica.commit.min(index))]);
         committed.iter().rposition(|entry| entry.seq().is_some()).map_or(0, |place| place as u8 + 1)
     }
 
-    /// READ_REPLY of a leader: to the client, if it is of the present session.
+    /// READ_REPLY of a leader: goes to the client if its session is current.
     pub(super) fn pass_leader_reply(&mut self, operation: u8, value: u8, sid: Sid, switch: u8) {
         let is_present = self.switch(switch).session.as_ref().is_some_and(|session| session.sid == sid);
         if is_present || self.scope.reply_check == ReplyCheck::Relaxed {
@@ -86,7 +86,7 @@ impl World<'_> {
         }
     }
 
-    /// What a follower refused, or answered while a write passed, is asked of the leader.
+    /// Sends a READ to the leader after a follower refused it, or a write passed before the follower's reply.
     pub(super) fn turn_back(&mut self, operation: u8, switch: u8) {
         let Some(session) = self.active(switch) else { return };
         let (sid, leader, seq, kgroup) = (session.sid, session.leader, session.kgroup(0).seq, 0);
@@ -119,13 +119,13 @@ impl World<'_> {
         }
     }
 
-    /// Whether a session has ended at a switch, so that no heartbeat of it is taken.
+    /// If a session has ended at a switch, the switch accepts no heartbeat of it.
     pub(super) fn has_ended(&self, switch: u8, sid: Sid) -> bool {
         let ended = self.state.switches[usize::from(switch)].ended;
         ended > Some(sid) || ended == Some(sid) && !self.scope.has(Planted::EndedSessionRevived)
     }
 
-    /// NEUTRALISE, with its confirmation: this session ends, and all before it.
+    /// NEUTRALISE and its confirmation: ends this session and all before it.
     pub(super) fn neutralise(&mut self, switch: u8, sid: Sid) {
         let switch = self.switch(switch);
         switch.ended = switch.ended.max(Some(sid));
@@ -134,7 +134,7 @@ impl World<'_> {
         }
     }
 
-    /// A switch restarts and has lost its state.
+    /// Loses all state.
     pub(super) fn restart_switch(&mut self, switch: u8) {
         let incarnation = self.switch(switch).incarnation + 1;
         *self.switch(switch) = Switch { incarnation, ..Switch::default() };

@@ -1,4 +1,4 @@
-//! The steps of the model: which are possible in a state, and what each does.
+//! The model's steps: which are possible in a state, and what each does.
 
 use super::applied::Applied;
 use super::history::{Kind, Operation, Status, is_linearizable, returned};
@@ -6,54 +6,42 @@ use super::planted::Planted;
 use super::scope::Scope;
 use super::state::{Kgroup, Message, Replica, State, What};
 
-/// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// A client's request, or a copy of it, passes a switch; a READ of a stable key group goes to this replica.
     Pass { operation: u8, switch: u8, replica: u8 },
     /// Planted: the first step of a READ at a switch that reads a key group in two.
     PassHalf { operation: u8, switch: u8 },
-    /// A message arrives.
     Deliver(Message),
-    /// A message arrives, and a copy of it stays on its way.
+    /// A message arrives, and a copy of it stays in flight.
     DeliverCopy(Message),
     /// The leader closes the key group of a READ whose write has not come.
     Refresh(Message),
-    /// A leader replicates its log to a replica and renews its lease.
     Replicate { leader: u8, follower: u8, is_heard: bool },
-    /// A leader sends a heartbeat to its switch.
     Heartbeat { leader: u8, loses_chunk: bool },
     /// A replica is elected with the votes of others, a bit each, and proposes a session at a switch.
     Elect { candidate: u8, voters: u8, switch: u8 },
-    /// A leader proposes that these have votes, a bit each.
+    /// A leader proposes these voters, a bit each.
     Change { leader: u8, voters: u8 },
-    /// A leader begins a session at a switch.
     Move { leader: u8, switch: u8 },
-    /// A switch confirms to a leader that a session has ended.
     Fence { leader: u8, place: u8 },
-    /// A leader hands over to another replica.
     Transfer { leader: u8, to: u8 },
-    /// It gives that up.
     Abort { leader: u8 },
-    /// A client flushes the store.
+    /// FLUSHDB.
     Flush { leader: u8, operation: u8 },
     /// A copy of the message by which a client opens an id.
     Open { leader: u8 },
-    /// The leader proposes to forget the client.
     Expire { leader: u8 },
     /// Planted: an accepted write is appended to the log.
     AppendOutside { leader: u8 },
-    /// A switch loses its state.
     RestartSwitch { switch: u8 },
-    /// A replica loses its memory.
     RestartReplica { replica: u8 },
-    /// A replica loses its disk.
     Wipe { replica: u8 },
     /// Time passes for one clock (replicas first, then switches), or (`None`) for all.
     Tick(Option<u8>),
 }
 
-/// A state, and the rules that it obeys.
+/// A state and the scope whose rules it follows.
 pub(super) struct World<'a> {
     pub(super) scope: &'a Scope,
     pub(super) state: State,
@@ -66,7 +54,6 @@ impl World<'_> {
         }
     }
 
-    /// A client begins an operation, unless it has.
     pub(super) fn begin(&mut self, operation: u8) {
         let before = returned(&self.state.operations);
         let client = self.own_id();
@@ -76,7 +63,7 @@ impl World<'_> {
         }
     }
 
-    /// The id that the writing client has been told: of its first opening, once that is committed.
+    /// The writing client's id: of its first opening, once that is committed.
     fn own_id(&self) -> Option<u8> {
         if !self.scope.one_writer {
             return None;
@@ -87,7 +74,6 @@ impl World<'_> {
         told.or_else(|| self.state.replicas.iter().find_map(committed))
     }
 
-    /// A client has its answer.
     pub(super) fn answer(&mut self, operation: u8, value: u8) {
         let operation = &mut self.state.operations[usize::from(operation)];
         if operation.status == Status::Pending {
@@ -96,7 +82,6 @@ impl World<'_> {
         }
     }
 
-    /// All steps that are possible.
     pub(super) fn steps(&self, steps: &mut Vec<Step>) {
         self.client_steps(steps);
         let messages = &self.state.messages;
@@ -136,7 +121,7 @@ impl World<'_> {
         }
     }
 
-    /// A read that begins before anything has returned breaks nothing, unless another read follows it.
+    /// A read that begins before any operation has returned breaks nothing, unless another read follows it.
     fn may_matter(&self, operation: u8) -> bool {
         let operations = &self.state.operations;
         let follows = |(number, other): (usize, &Operation)| {
@@ -147,7 +132,7 @@ impl World<'_> {
             || operations.iter().enumerate().any(follows)
     }
 
-    /// One client writes one after the other, and under an id.
+    /// A single writer writes one after the other, and under an id.
     fn may_begin(&self, operation: u8) -> bool {
         let own = &self.state.operations[usize::from(operation)];
         if !self.scope.one_writer || own.kind == Kind::Read || own.status != Status::Unsent {
@@ -247,7 +232,6 @@ impl World<'_> {
         }
     }
 
-    /// Does a step.
     pub(super) fn step(&mut self, step: Step) {
         let budget = &mut self.state.budget;
         match step {

@@ -1,4 +1,4 @@
-//! Who is active: a standby takes over with a higher term, and learns from operators what is in force.
+//! Takeover: a standby takes over with a higher term, and learns from operators what is in force.
 
 use super::planted::Planted;
 use super::state::{Channel, Controller, LABELLER, Message, Number, Role, RsNode, Rule, Term, Use};
@@ -9,7 +9,6 @@ impl World<'_> {
         self.state.operators.len() as u32 / 2 + 1
     }
 
-    /// Takes over, having heard from these operators, a bit each.
     pub(super) fn claim(&mut self, c: usize, heard: u8) {
         let terms = self.operators().filter(|&operator| heard >> operator & 1 == 1);
         let terms = terms.map(|operator| self.state.operators[usize::from(operator)].term);
@@ -36,13 +35,11 @@ impl World<'_> {
         }
     }
 
-    /// Another controller has a later term.
     pub(super) fn step_down(&mut self, c: usize, term: Term) {
         let Controller { me, highest, .. } = self.state.controllers[c];
         self.state.controllers[c] = Controller { me, highest: highest.max(term), ..Controller::default() };
     }
 
-    /// An operator says what it has.
     pub(super) fn inventory(&mut self, c: usize, message: Message) {
         let Message::Inventory { operator, asked, incarnation, last, ids, label, .. } = message else { return };
         let fences = !self.scope.has(Planted::InventoryWithoutFence);
@@ -55,7 +52,7 @@ impl World<'_> {
         self.is_alive(c, operator);
         let is_active = self.state.controllers[c].role == Role::Active;
         if is_active && known.is_some_and(|known| known != incarnation) {
-            // With another loading, for which it is asked again.
+            // For another loading, so it is asked again.
             return self.restarted(c, operator, incarnation);
         }
         let channel = self.channel(c, operator);
@@ -82,20 +79,18 @@ impl World<'_> {
         }
     }
 
-    /// Until an operator followed this controller, another one may have removed ids there: fresh ones wait from then on, not from the
-    /// takeover on.
+    /// Makes fresh ids wait from now: until an operator followed this controller, another controller may have removed
+    /// ids there.
     fn wait_again(&mut self, c: usize) {
         if !self.scope.has(Planted::WaitFromTakeover) {
             self.state.controllers[c].before |= self.under_way();
         }
     }
 
-    /// How many operators have said what they have.
     pub(super) fn opened(&self, c: usize) -> u32 {
         self.state.controllers[c].channels.iter().filter(|channel| channel.is_open).count() as u32
     }
 
-    /// An operator has a rule of this id.
     fn learn_id(&mut self, c: usize, id: u8, operator: u8, serves: bool) {
         let controller = &mut self.state.controllers[c];
         let claiming = controller.role == Role::Claiming;
@@ -113,12 +108,13 @@ impl World<'_> {
         }
     }
 
-    /// The labeller has this label. If it was out of reach until now, and no plan says otherwise, it stays in force.
+    /// The labeller has this label. If it was unreachable until now and no plan says otherwise, the label stays in
+    /// force.
     fn learn_label(&mut self, c: usize, label: Option<u8>) {
         let forgets = self.scope.has(Planted::LabelNotLearned);
         let controller = &mut self.state.controllers[c];
         let was_known = controller.in_force.replace(label).is_some();
-        // An id that was removed everywhere, and is a label yet, is not free.
+        // An id that was removed everywhere but is still a label is not free.
         if let Some(id) = label.filter(|_| !forgets) {
             controller.ids[usize::from(id)].get_or_insert(RsNode { operator: None, used: Use::Removing });
         }
@@ -128,7 +124,6 @@ impl World<'_> {
         }
     }
 
-    /// Begins to act.
     pub(super) fn settle(&mut self, c: usize) {
         self.wait_again(c);
         let controller = &mut self.state.controllers[c];

@@ -1,5 +1,5 @@
-//! A controller: what it sends to operators, and what it makes of their answers. As in `crates/control`, nothing remembers which step is
-//! next: each call does what can be done from what is in force.
+//! A controller's orders and its handling of answers. As in `crates/control`, it stores no next step: each call does
+//! what is possible from what is in force.
 
 use super::planted::Planted;
 use super::state::{
@@ -16,7 +16,7 @@ impl World<'_> {
         &mut self.state.controllers[c].channels[usize::from(operator)]
     }
 
-    /// Does what can be done now, and sends what operators lack.
+    /// Does what is possible now, and sends what operators lack.
     pub(super) fn act(&mut self, c: usize) {
         if self.state.controllers[c].role != Role::Active {
             return;
@@ -52,7 +52,6 @@ impl World<'_> {
         self.send(Message::Set { operator, term, number, incarnation, orders });
     }
 
-    /// What an operator should have under these keys.
     fn orders(&self, c: usize, operator: u8, keys: u8, complete: bool) -> Orders {
         let controller = &self.state.controllers[c];
         let rule = |id: usize| match controller.ids[id].filter(|node| node.is_known()).and_then(|node| node.operator) {
@@ -69,7 +68,6 @@ impl World<'_> {
         }
     }
 
-    /// Orders were carried out.
     pub(super) fn done(&mut self, c: usize, operator: u8, number: Number, incarnation: u8) {
         let channel = self.channel(c, operator);
         let is_its = channel.sent.is_some_and(|sent| sent.number == number);
@@ -84,7 +82,7 @@ impl World<'_> {
         self.act(c);
     }
 
-    /// An operator gets no more orders until it has said what it has.
+    /// Sends an operator no more orders until its inventory has come.
     pub(super) fn close(&mut self, c: usize, operator: u8) {
         let forgets = self.scope.has(Planted::UnconfirmedForgotten);
         let controller = &mut self.state.controllers[c];
@@ -101,7 +99,6 @@ impl World<'_> {
         self.send(ask);
     }
 
-    /// An operator gets all its rules.
     pub(super) fn open(&mut self, c: usize, operator: u8) {
         let controller = &mut self.state.controllers[c];
         let serves = controller.id_of(operator, |used| matches!(used, Use::Serving | Use::Retiring(_))).is_some();
@@ -114,7 +111,7 @@ impl World<'_> {
         }
     }
 
-    /// To the selector beside an operator, unless it has them.
+    /// To the operator's selector, unless it has them.
     pub(super) fn give_replica_groups(&mut self, c: usize, operator: u8) {
         let channel = self.channel(c, operator);
         if channel.is_open && !channel.is_grouped {
@@ -123,7 +120,6 @@ impl World<'_> {
         }
     }
 
-    /// An operator was started again: it has no rules.
     pub(super) fn restarted(&mut self, c: usize, operator: u8, incarnation: u8) {
         self.close(c, operator);
         self.channel(c, operator).incarnation = Some(incarnation);
@@ -134,7 +130,7 @@ impl World<'_> {
         self.fail(c, operator);
     }
 
-    /// An operator does not select any more: its ids are removed at once.
+    /// An operator no longer selects: removes its ids at once.
     pub(super) fn fail(&mut self, c: usize, operator: u8) {
         for id in 0..IDS as u8 {
             let controller = &mut self.state.controllers[c];
@@ -149,7 +145,6 @@ impl World<'_> {
         self.act(c);
     }
 
-    /// An operator has answered.
     pub(super) fn is_alive(&mut self, c: usize, operator: u8) {
         let channel = self.channel(c, operator);
         (channel.is_dead, channel.is_lost) = (false, false);

@@ -1,11 +1,11 @@
-//! RSNode ids and labels: prepared, serving, retired, removed, at rest.
+//! RSNode ids and labels: prepared, serving, retired, removed, in quarantine.
 
 use super::planted::Planted;
 use super::state::{Broken, Controller, GROUPS, IDS, LABEL, LABELLER, Message, Operator, RsNode, Rule, Term, Use, key};
 use super::world::World;
 
 impl World<'_> {
-    /// The RSNode of the plan that was retiring, or never a label, is prepared once more: maybe all know it already.
+    /// Prepares the plan's RSNode again if it was retiring or never a label; all operators may know it already.
     pub(super) fn take_back(&mut self, c: usize) {
         let unchecked = self.scope.has(Planted::TakenBackUnchecked);
         let controller = &mut self.state.controllers[c];
@@ -20,7 +20,6 @@ impl World<'_> {
         }
     }
 
-    /// Whether this id may be given to the operator of the plan.
     pub(super) fn may_give(&self, c: usize, id: u8) -> bool {
         let controller = &self.state.controllers[c];
         let Some(target) = controller.target else { return false };
@@ -39,7 +38,6 @@ impl World<'_> {
         !has_one && rested && heard && is_free && is_live
     }
 
-    /// Gives an id to the operator of the plan.
     pub(super) fn give(&mut self, c: usize, id: u8) {
         self.check_id(c, id);
         self.saw_again(id);
@@ -51,8 +49,8 @@ impl World<'_> {
         self.act(c);
     }
 
-    /// Invariant 4: no operator has a rule of this id, or will have when an order arrives, and no request with it is under way. Operators
-    /// that follow a later controller are not this one's any more.
+    /// Invariant 4: no operator has a rule of this id, or will have through an order in flight, and no request with it
+    /// is under way. Does not count operators that follow a later controller.
     fn check_id(&mut self, c: usize, id: u8) {
         let Controller { term, target, .. } = self.state.controllers[c];
         let obeys = |operator: &Operator| operator.term <= term;
@@ -79,7 +77,7 @@ impl World<'_> {
         })
     }
 
-    /// An id may be a label once its selector has the replica groups and all operators that answer know where it is.
+    /// An id may be a label once its selector has the replica groups and all answering operators know its operator.
     pub(super) fn finish_prepared(&mut self, c: usize) {
         let (at_once, without) =
             (self.scope.has(Planted::LabelBeforeAllKnow), self.scope.has(Planted::ServeBeforeGroups));
@@ -98,7 +96,7 @@ impl World<'_> {
         }
     }
 
-    /// The label is changed when the one before is confirmed.
+    /// Changes the label once the last one is confirmed.
     pub(super) fn flip_label(&mut self, c: usize) {
         let places = 0..self.state.operators.len();
         let controller = &mut self.state.controllers[c];
@@ -125,7 +123,8 @@ impl World<'_> {
         }
     }
 
-    /// Invariant 2: all operators that answer, and that follow this controller, know the id; its selector has the replica groups.
+    /// Invariant 2: all operators that answer and follow this controller know the id; its selector has the replica
+    /// groups.
     fn check_label(&mut self, c: usize, id: u8) {
         let controller = &self.state.controllers[c];
         let owner = controller.ids[usize::from(id)].and_then(|node| node.operator);
@@ -146,7 +145,6 @@ impl World<'_> {
         }
     }
 
-    /// Whether the group is, or may be, labelled with this id, as far as the controller knows.
     pub(super) fn is_label(&self, controller: &Controller, id: u8) -> bool {
         let sent = controller.channels[usize::from(LABELLER)].sent;
         let is_sent = sent.is_some_and(|sent| sent.orders.label == Some(Some(id)));
@@ -156,7 +154,7 @@ impl World<'_> {
         controller.wanted == Some(id) || in_force || (counts && !self.scope.has(Planted::RemovalBeforeConfirmed))
     }
 
-    /// RSNodes that no group has retire, then are removed everywhere, then their ids rest.
+    /// RSNodes without groups retire, then are removed everywhere, then their ids are quarantined.
     pub(super) fn retire_old(&mut self, c: usize) {
         let now = self.under_way();
         for id in 0..IDS as u8 {
@@ -174,7 +172,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether an operator has a rule of this id, or may have one, as far as the controller knows.
+    /// Whether the controller must assume that an operator has a rule of this id.
     fn may_be_known(&self, controller: &Controller, id: u8) -> bool {
         self.operators().any(|operator| {
             let channel = &controller.channels[usize::from(operator)];
@@ -182,7 +180,7 @@ impl World<'_> {
         })
     }
 
-    /// Whether the longest time of an answer may have passed for this id.
+    /// Whether an answer's longest time may have passed for this id.
     pub(super) fn may_pass(&self, c: usize, id: u8) -> bool {
         let controller = &self.state.controllers[c];
         match controller.ids[usize::from(id)].map(|node| node.used) {
@@ -194,7 +192,7 @@ impl World<'_> {
         }
     }
 
-    /// It has: an RSNode that retired is removed, and an id that rested is free.
+    /// After that time, a retired RSNode is removed, and a quarantined id is free.
     pub(super) fn pass(&mut self, c: usize, id: u8) {
         let Some(node) = self.state.controllers[c].ids[usize::from(id)] else { return };
         if let Use::Resting(_) = node.used {
@@ -208,7 +206,8 @@ impl World<'_> {
         self.act(c);
     }
 
-    /// Invariant 3: the labeller, if it follows this controller, does not have the label and will not have it; no answer is under way.
+    /// Invariant 3: the labeller, if it follows this controller, does not have the label and will not get it; no answer
+    /// is in flight.
     fn check_removal(&mut self, c: usize, id: u8) {
         let labeller = &self.state.operators[usize::from(LABELLER)];
         let follows = labeller.term == self.state.controllers[c].term;

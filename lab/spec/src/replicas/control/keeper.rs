@@ -1,11 +1,11 @@
-//! An operator's side: `RuleKeeper` of `crates/control`, which `lockstep` holds this to.
+//! An operator's side: `RuleKeeper` of `crates/control`, which `lockstep` compares this with.
 
 use super::planted::Planted;
 use super::state::{Broken, GROUPS, IDS, LABEL, Message, Number, Operator, Orders, Rule, Term, key};
 use super::world::World;
 
 impl Operator {
-    /// Whether a message of this term is to be obeyed. From a later term on, older ones are not.
+    /// Whether to obey a message of this term. A later term supersedes earlier ones.
     pub(super) fn follows(&mut self, term: Term, planted: Option<Planted>) -> bool {
         let takes_any = planted == Some(Planted::OlderTermObeyed);
         let ties = planted == Some(Planted::SameNumberSameTerm) && term.number == self.term.number;
@@ -19,7 +19,8 @@ impl Operator {
         true
     }
 
-    /// A controller asks what it has. What it answers stays true: orders of before that come late are not carried out any more.
+    /// Answers a controller's request for an inventory. The answer stays true: earlier orders that arrive late are not
+    /// carried out.
     pub(super) fn ask(&mut self, term: Term, loading: u8, planted: Option<Planted>) -> bool {
         let follows = self.follows(term, planted);
         if follows && loading > self.last.loading && planted != Some(Planted::InventoryWithoutFence) {
@@ -28,7 +29,7 @@ impl Operator {
         follows
     }
 
-    /// Orders; whether the answer is DONE, and whether they were carried out now.
+    /// Handles orders. Returns whether the answer is DONE, and whether they were carried out now.
     pub(super) fn set(
         &mut self,
         term: Term,
@@ -76,7 +77,6 @@ impl Operator {
         self.forget_unset();
     }
 
-    /// Removes what this term has not set.
     fn sweep(&mut self) {
         for id in 0..IDS as u8 {
             if self.fresh & key(id) == 0 {
@@ -88,7 +88,7 @@ impl Operator {
         }
     }
 
-    /// Of a rule that is not there, nobody asks who has set it.
+    /// Drops the marks of absent rules, which have no effect.
     fn forget_unset(&mut self) {
         self.fresh &= !GROUPS;
         for id in 0..IDS as u8 {
@@ -101,7 +101,6 @@ impl Operator {
         }
     }
 
-    /// It starts again, without rules, and so does its selector.
     pub(super) fn restart(&mut self, planted: Option<Planted>) {
         let Self { incarnation, term, last, heard, .. } = *self;
         *self = Self { incarnation: incarnation + 1, ..Self::default() };
@@ -112,7 +111,6 @@ impl Operator {
 }
 
 impl World<'_> {
-    /// A message reaches an operator; its answer is on its way.
     pub(super) fn at_operator(&mut self, message: Message) {
         let planted = self.scope.planted;
         match message {

@@ -1,4 +1,5 @@
-//! The keeper of the model beside the one of the product: both get each message in each state of the model's, and must answer alike.
+//! Compares the model's keeper with the product's: both get each message in each state of the model's keeper, and must
+//! answer alike.
 
 use super::planted::Planted;
 use super::state::{IDS, Number, Operator, Orders, Rule, Term};
@@ -10,7 +11,7 @@ use midflight_wire::replicas::control as wire;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-/// An operator whose core refuses nothing; whether its selector has the replica groups.
+/// An operator whose core refuses nothing, and whether its selector has the replica groups.
 #[derive(Clone, Copy, Default)]
 struct Willing {
     grouped: bool,
@@ -37,7 +38,6 @@ impl Parts for Willing {
     fn set_selectors(&mut self, _: u32) {}
 }
 
-/// What a controller says, in the model's words.
 #[derive(Clone, Copy, Debug)]
 enum Said {
     Ask { term: Term, loading: u8 },
@@ -102,7 +102,7 @@ fn real(said: &Said) -> ControlMessage {
     }
 }
 
-/// Everything that is said: three terms, two loadings, and orders that set, change, remove and sweep.
+/// All messages: three terms, two loadings, and orders that set, change, remove and sweep.
 fn everything() -> Vec<Said> {
     let term = |number, controller| Term { number, controller };
     let terms = [term(1, 1), term(1, 2), term(2, 1)];
@@ -125,7 +125,7 @@ fn everything() -> Vec<Said> {
     said
 }
 
-/// Gives both the same. Whether they answer alike, and have the same rules then.
+/// Gives both the same message. Returns whether they answer alike and end with the same rules.
 fn agree(
     model: &mut Operator,
     keeper: &mut RuleKeeper,
@@ -149,7 +149,7 @@ fn agree(
     is_alike && has_the_same && keeper.term() == real_term(model.term)
 }
 
-/// Goes through all states of the model's keeper; how many there are. Else the first message that the two do not take alike.
+/// Visits all states of the model's keeper and returns their number, or the first message on which the two differ.
 fn walk(planted: Option<Planted>) -> Result<usize, String> {
     let said = everything();
     let first = Operator { incarnation: 1, ..Operator::default() };

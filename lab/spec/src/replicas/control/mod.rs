@@ -1,15 +1,15 @@
-//! A model of what controllers of replicas and operators say to each other, small enough to be searched exhaustively;
+//! A model of the protocol between controllers and operators, for exhaustive search;
 //! `docs/internals/replicas-controller.md` describes both.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `state` | what parties, messages and requests hold |
+//! | `state` | parties, messages, requests |
 //! | `keeper` | an operator's side |
-//! | `controller`, `claim`, `ids` | a controller: its steps, taking over, RSNode ids and labels |
-//! | `requests` | requests and answers that pass operators |
-//! | `world` | which steps are possible, and what each does |
-//! | `scope`, `planted` | what each search covers; the errors that must be found |
-//! | `search`, `narrate` | the search, and what it says |
+//! | `controller`, `claim`, `ids` | a controller: orders, takeover, RSNode ids and labels |
+//! | `requests` | requests and answers through operators |
+//! | `world` | possible steps and their effects |
+//! | `scope`, `planted` | what each search covers; errors that it must find |
+//! | `search`, `narrate` | the search, its report |
 
 mod claim;
 mod controller;

@@ -1,11 +1,10 @@
-//! The steps of the model in words, for whoever reads how a property broke. Ids count from 1, as in packets; controllers and operators
-//! are letters and numbers.
+//! The model's steps in words, for the report of a broken property. Ids count from 1, as in packets; controllers are
+//! letters, operators numbers.
 
 use super::state::{Message, Orders, Rule, Term};
 use super::world::Step;
 use std::fmt::{Display, Formatter, Result};
 
-/// A controller, by letter.
 struct Of(u8);
 
 impl Display for Of {
@@ -14,7 +13,6 @@ impl Display for Of {
     }
 }
 
-/// What is known of an id, or the label.
 struct Id(Option<u8>);
 
 impl Display for Id {

@@ -1,58 +1,59 @@
-//! Protocol errors that the model plants, one at a time: a search that finds none of them would prove nothing.
+//! Protocol errors planted in the model, one at a time, to show that the search finds errors.
 
 use super::state::Broken;
 
-/// A rule of the protocol, left out or done wrongly.
+/// A rule of the protocol that is left out or wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Planted {
-    /// A keeper follows whoever spoke last.
+    /// A keeper follows the last sender.
     OlderTermObeyed,
     /// Terms are compared by their numbers only.
     SameNumberSameTerm,
-    /// An operator that starts again keeps its incarnation and the number of the last orders.
+    /// A restarted operator keeps its incarnation and the number of the last orders.
     RestartKeepsSequence,
-    /// Orders for an operator as it was before it started again are carried out.
+    /// An operator carries out orders for its former incarnation.
     IncarnationIgnored,
     /// Orders are carried out whatever their number is.
     AnySequence,
-    /// After an inventory, orders of before it are carried out too.
+    /// Orders from before an inventory are carried out after it.
     InventoryWithoutFence,
-    /// A keeper that has not heard of a controller for long removes its rules.
+    /// A keeper removes its rules after a long silence of the controller.
     RulesExpire,
-    /// An id is a label as soon as it is given out.
+    /// An id becomes a label as soon as it is assigned.
     LabelBeforeAllKnow,
-    /// An id is a label before its selector has the replica groups, and its operator serves without them.
+    /// An id becomes a label before its selector has the replica groups, and its operator serves without them.
     ServeBeforeGroups,
-    /// An RSNode retires when its group is told to have another label.
+    /// An RSNode retires when its group is ordered, not confirmed, to have another label.
     RemovalBeforeConfirmed,
     /// An id is removed as soon as no group has it.
     RemovalAtOnce,
-    /// An id is free as soon as it is to be removed.
+    /// An id is free as soon as its removal is ordered.
     ReuseAtOnce,
     /// An id is free as soon as it is removed.
     ReuseWithoutRest,
-    /// A controller that takes over gives out ids at once.
+    /// A controller assigns ids directly after its takeover.
     IdsAtOnceAfterTakeover,
-    /// A controller that takes over does not ask what is in force.
+    /// A controller takes over without an inventory.
     ClaimWithoutInventory,
-    /// An id that a plan takes back is a label at once, also if not all know it yet.
+    /// An id that a plan takes back becomes a label at once, though some operators may not know it yet.
     TakenBackUnchecked,
-    /// An id that is a label, and of which no operator has a rule any more, counts as free after a takeover.
+    /// After a takeover, a label of which no operator has a rule counts as free.
     LabelNotLearned,
-    /// After a takeover, fresh ids wait for the answers of before the takeover, not of before the last inventory.
+    /// After a takeover, fresh ids wait for answers from before the takeover, not from before the last inventory.
     WaitFromTakeover,
-    /// An id that was prepared while an operator was away is a label when it is back, before it has heard of the id.
+    /// An id that was prepared while an operator was away becomes a label when the operator is back, before it knows
+    /// the id.
     CameBackUnchecked,
-    /// Labels of orders that wait for an answer, at an operator that does not answer any more, count as never given.
+    /// Unconfirmed labels at an operator that stops answering count as never ordered.
     UnconfirmedForgotten,
-    /// An id counts as free though an operator that has not answered since the takeover may know it.
+    /// An id counts as free though an operator that has been silent since the takeover may know it.
     UnheardIgnored,
-    /// An operator that was started again counts as one without a label, though another controller may have given it one.
+    /// A restarted operator counts as one without a label, though another controller may have given it one.
     RestartedCountsEmpty,
 }
 
 impl Planted {
-    /// All of them: the search must find each.
+    /// All of them; the search must find each.
     pub const ALL: [Self; 22] = [
         Self::OlderTermObeyed,
         Self::SameNumberSameTerm,
@@ -78,13 +79,13 @@ impl Planted {
         Self::RestartedCountsEmpty,
     ];
 
-    /// Whether it gives an effect to messages that have none by the rules.
+    /// Whether it gives an effect to messages that otherwise have none.
     pub(super) fn keeps_old(self) -> bool {
         let old = [Self::OlderTermObeyed, Self::SameNumberSameTerm, Self::IncarnationIgnored, Self::AnySequence];
         old.contains(&self)
     }
 
-    /// What it must break: that it breaks something else on the way does not count.
+    /// The property that it must break; breaking another one first does not count.
     pub(super) fn breaks(self) -> Broken {
         match self {
             Self::OlderTermObeyed | Self::SameNumberSameTerm => Broken::Order,
@@ -108,7 +109,7 @@ impl Planted {
         }
     }
 
-    /// The property that it must break.
+    /// Name of the property that it must break.
     #[must_use]
     pub fn rule(self) -> &'static str {
         self.breaks().name()
@@ -120,7 +121,7 @@ impl Planted {
         !matches!(self, Self::RestartedCountsEmpty | Self::WaitFromTakeover | Self::IdsAtOnceAfterTakeover)
     }
 
-    /// Its name.
+    /// Name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,18 +1,15 @@
-//! Requests and answers that pass operators. One request is one that a selector has chosen for, or that is labelled; a degraded one is
-//! nobody's, so it is not followed.
+//! Requests and answers through operators. Degraded requests have no RSNode, so the model does not follow them.
 
 use super::scope::seen;
 use super::state::{Broken, IDS, LABELLER, REQUESTS, Request, Role, Rule, Use};
 use super::world::World;
 
 impl World<'_> {
-    /// The places of requests under way, a bit each.
     pub(super) fn under_way(&self) -> u8 {
         let is_there = |place: &usize| self.state.requests[*place].is_some();
         (0..REQUESTS).filter(is_there).map(|place| 1 << place).sum()
     }
 
-    /// Whether a request with this label, or its answer, is under way.
     pub(super) fn is_under_way(&self, id: u8) -> bool {
         self.state.requests.iter().flatten().any(|request| match *request {
             Request::Labelled { id: of, .. } | Request::Selected { id: of, .. } | Request::Answer { id: of, .. } => {
@@ -21,7 +18,6 @@ impl World<'_> {
         })
     }
 
-    /// A client sends a request; its operator labels it.
     pub(super) fn request(&mut self) {
         self.state.budget.requests -= 1;
         let at = self.state.operators[usize::from(LABELLER)];
@@ -35,7 +31,7 @@ impl World<'_> {
         self.note_new(1 << place);
     }
 
-    /// While an id is, or may be, a label, an RSNode that retires begins to do so anew all the time.
+    /// Restarts the wait of a retiring RSNode while its id is, or may be, a label.
     fn note_new(&mut self, request: u8) {
         for c in 0..self.state.controllers.len() {
             let mut controller = self.state.controllers[c];
@@ -59,7 +55,6 @@ impl World<'_> {
         self.state.requests[place] = Some(Request::Selected { id, by });
     }
 
-    /// A request, or an answer, reaches the operator that it was sent to.
     pub(super) fn arrive(&mut self, place: u8) {
         let place = usize::from(place);
         match self.state.requests[place] {
@@ -67,7 +62,7 @@ impl World<'_> {
                 if self.state.operators[usize::from(to)].rule(id) == Rule::Serve {
                     self.select(place, id, to);
                 } else {
-                    // To its backup: it is nobody's any more.
+                    // To its backup: it has no RSNode any more.
                     self.saw(seen::BACKUP);
                     self.end(place);
                 }
@@ -82,7 +77,7 @@ impl World<'_> {
         }
     }
 
-    /// A server's answer reaches the operator of its rack: this one.
+    /// A server's answer reaches its rack's operator: `via`.
     pub(super) fn answer(&mut self, place: u8, via: u8) {
         let place = usize::from(place);
         let Some(Request::Selected { id, by }) = self.state.requests[place] else { return };
@@ -96,7 +91,7 @@ impl World<'_> {
         }
     }
 
-    /// A selector gets a copy of an answer (N7). It would compare server, client and number too: this is about ids alone.
+    /// A selector gets a copy of an answer (N7). The model compares ids only, not server, client and number.
     fn credit(&mut self, by: u8, to: u8) {
         self.saw(seen::CREDITED);
         if by != to && !self.state.is_excused {
@@ -104,7 +99,6 @@ impl World<'_> {
         }
     }
 
-    /// A request has ended. What waited for all requests of before does not wait for this one any more.
     fn end(&mut self, place: usize) {
         self.state.requests[place] = None;
         for controller in &mut self.state.controllers {
@@ -117,7 +111,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a deployment has ended: the label is that of the plan, and another one than at first.
+    /// Whether a deployment has ended: the label is the plan's, and differs from the initial one.
     pub(super) fn is_deployed(&self) -> bool {
         self.state.controllers.iter().any(|controller| {
             let node = controller.wanted.and_then(|id| controller.ids[usize::from(id)]);

@@ -1,9 +1,9 @@
-//! What each search covers: how many operators, what has been deployed at first, how much of each fault, and the planted error.
+//! What each search covers: operators, initial deployment, faults, planted error.
 
 use super::planted::Planted;
 use super::state::Budget;
 
-/// What has happened at least once, a bit each: so that it is known that a search reaches it.
+/// Events that a search must reach at least once, a bit each.
 pub(super) mod seen {
     pub(in super::super) const DEPLOYED: u8 = 1;
     pub(in super::super) const TAKEN_OVER: u8 = 2;
@@ -11,7 +11,6 @@ pub(super) mod seen {
     pub(in super::super) const BOTH_ACTIVE: u8 = 8;
     pub(in super::super) const CREDITED: u8 = 16;
     pub(in super::super) const BACKUP: u8 = 32;
-    /// Each with its name.
     pub(in super::super) const ALL: [(u8, &str); 6] = [
         (DEPLOYED, "a plan is deployed"),
         (TAKEN_OVER, "a controller takes over"),
@@ -25,21 +24,21 @@ pub(super) mod seen {
 /// A search.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is about.
+    /// What it covers.
     pub about: &'static str,
-    /// About how many states it has.
+    /// Approximate number of states.
     pub states: u64,
     pub(super) operators: u8,
-    /// Whether the first controller is active, and its plan deployed: the second operator selects.
+    /// The first controller is active, and its plan deployed: the second operator selects.
     pub(super) is_deployed: bool,
-    /// Whether each order is a SET of its own; else a SET has all that there are.
+    /// Each SET has one order; otherwise all.
     pub(super) one_by_one: bool,
     pub(super) budget: Budget,
-    /// What must happen in it at least once, a bit each.
+    /// Events that must occur in it, a bit each.
     pub(super) must_see: u8,
-    /// The rule that is broken.
+    /// The planted error.
     pub planted: Option<Planted>,
 }
 
@@ -58,14 +57,13 @@ fn scope(name: &'static str, about: &'static str, states: u64, must_see: u8, bud
     Scope { name, about, states, operators: 2, is_deployed: true, one_by_one: false, budget, must_see, planted: None }
 }
 
-/// Plans come one after the other, and requests while they are deployed.
+/// One plan after the other, with requests during deployment.
 fn plans() -> Scope {
     let must_see = seen::DEPLOYED | seen::USED_AGAIN | seen::CREDITED;
     let budget = Budget { plans: 3, requests: 2, ..NOTHING };
     scope("plans", "three plans, one after the other", 50_000, must_see, budget)
 }
 
-/// The same with a third operator.
 fn plans_of_three() -> Scope {
     let budget = Budget { plans: 2, requests: 1, ..NOTHING };
     let base =
@@ -73,39 +71,35 @@ fn plans_of_three() -> Scope {
     Scope { operators: 3, ..base }
 }
 
-/// Operators start again.
 fn restarts() -> Scope {
     let budget = Budget { plans: 2, requests: 1, operator_restarts: 2, ..NOTHING };
     scope("restarts", "operators start again while plans change", 354_000, seen::DEPLOYED | seen::CREDITED, budget)
 }
 
-/// An operator is taken for dead, rightly or not, and answers again.
+/// An operator is suspected, rightly or not, and answers again.
 fn suspicions() -> Scope {
     let budget = Budget { plans: 3, requests: 1, suspicions: 1, ..NOTHING };
     scope("suspicions", "operators are taken for dead, and answer again", 276_000, seen::DEPLOYED, budget)
 }
 
-/// Orders are sent one at a time, and an inventory is asked for in between.
 fn one_by_one() -> Scope {
     let budget = Budget { plans: 2, reopenings: 1, ..NOTHING };
     let base = scope("one-by-one", "each order is a message of its own", 18_000, seen::DEPLOYED, budget);
     Scope { one_by_one: true, ..base }
 }
 
-/// An operator is out of reach for so long that it is forgotten.
 fn forgotten() -> Scope {
     let budget = Budget { plans: 2, requests: 1, suspicions: 1, forgets: 1, ..NOTHING };
     scope("forgotten", "an operator out of reach is forgotten, and comes back", 126_000, seen::DEPLOYED, budget)
 }
 
-/// A standby takes over while a plan is deployed.
 fn takeover() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER;
     let budget = Budget { plans: 2, takeovers: 1, requests: 1, ..NOTHING };
     scope("takeover", "a standby takes over while plans are deployed", 180_000, must_see, budget)
 }
 
-/// Nobody is active at first, and both controllers want to be.
+/// No controller is active at first, and both want to be.
 fn both() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER;
     let budget = Budget { plans: 1, takeovers: 2, requests: 1, controller_restarts: 1, ..NOTHING };
@@ -115,7 +109,6 @@ fn both() -> Scope {
     }
 }
 
-/// A standby takes over and hears of two operators of three.
 fn most() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER | seen::BOTH_ACTIVE;
     let budget = Budget { plans: 1, takeovers: 1, ..NOTHING };
@@ -125,21 +118,19 @@ fn most() -> Scope {
     }
 }
 
-/// The same while an operator is taken for dead.
 fn most_suspicion() -> Scope {
     let budget = Budget { suspicions: 1, ..most().budget };
     let about = "the same while an operator is taken for dead";
     Scope { name: "most-suspicion", about, states: 4_397_000, budget, ..most() }
 }
 
-/// The same while an operator starts again.
 fn takeover_restart() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER;
     let budget = Budget { plans: 1, takeovers: 1, requests: 1, operator_restarts: 1, ..NOTHING };
     scope("takeover-restart", "an operator starts again while a standby takes over", 835_000, must_see, budget)
 }
 
-/// The same while an operator is taken for dead, by the one or by the other.
+/// A suspicion by either controller during a takeover.
 fn takeover_suspicion() -> Scope {
     let must_see = seen::DEPLOYED | seen::TAKEN_OVER;
     let budget = Budget { plans: 1, takeovers: 1, requests: 1, suspicions: 1, ..NOTHING };
@@ -192,13 +183,12 @@ pub fn with(planted: Planted) -> Scope {
 }
 
 impl Scope {
-    /// What the search is called: its planted error, or the scope.
+    /// Name of the planted error, or else of the scope.
     #[must_use]
     pub fn title(&self) -> &'static str {
         self.planted.map_or(self.name, Planted::name)
     }
 
-    /// Whether this rule is broken.
     pub(super) fn has(&self, planted: Planted) -> bool {
         self.planted == Some(planted)
     }

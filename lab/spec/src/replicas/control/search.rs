@@ -1,4 +1,4 @@
-//! The search: breadth first, so that what it finds is the shortest.
+//! Breadth-first search, so that it finds the shortest refutation.
 
 use super::scope::{Scope, seen};
 use super::state::{
@@ -11,18 +11,18 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a search has found.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Different states.
+    /// Distinct states.
     pub states: usize,
-    /// Steps of the longest way to a state that was not met before.
+    /// Steps on the longest way to a new state.
     pub depth: usize,
     /// Nothing was left out.
     pub exhaustive: bool,
-    /// What should happen in this scope at least once, and did not.
+    /// Required events that did not occur.
     pub unseen: Vec<&'static str>,
-    /// The property that broke, and how.
+    /// The broken property, and how.
     pub refutation: Option<Refutation>,
 }
 
@@ -31,7 +31,7 @@ pub struct Verdict {
 pub struct Refutation {
     /// The property.
     pub rule: &'static str,
-    /// Steps that lead there, in words; the fewest, if one thread searched.
+    /// Steps in words; the fewest if one thread searched.
     pub steps: Vec<String>,
 }
 
@@ -82,8 +82,8 @@ impl Model for Search {
     }
 }
 
-/// The first state: nobody is active and nothing is deployed; or the first controller is active, the first id is the second operator's, and
-/// the traffic group has it as its label.
+/// The initial state: no active controller and no deployment; or the first controller is active, the first id is the
+/// second operator's, and it is the traffic group's label.
 fn first(scope: &Scope) -> State {
     let operators = usize::from(scope.operators);
     let nobody = |me| Controller { me, ..Controller::default() };
@@ -134,7 +134,7 @@ fn first(scope: &Scope) -> State {
     }
 }
 
-/// Searches a scope, on this many threads.
+/// Searches a scope on `threads` threads.
 #[must_use]
 pub fn search(scope: &Scope, threads: usize, watch: &Watch) -> Verdict {
     let seen_bits = Arc::new(AtomicU8::new(0));

@@ -1,64 +1,55 @@
-//! The steps of the model: which are possible in a state, and what each does.
+//! The model's steps: which are possible in a state, and what each does.
 
 use super::planted::Planted;
 use super::scope::{Scope, seen};
 use super::state::{Broken, Controller, IDS, LABELLER, Message, Operator, REQUESTS, Request, Role, Rule, State, Term};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
-    /// A message arrives, and a copy of it stays on its way.
+    /// A message arrives, and a copy of it stays in flight.
     Deliver(Message),
     /// An operator answers an active controller.
     Hear {
         c: u8,
         operator: u8,
     },
-    /// A standby takes over; it has heard from these operators, a bit each.
+    /// A standby takes over after it has heard from these operators, a bit each.
     TakeOver {
         c: u8,
         heard: u8,
     },
-    /// A controller begins to act, though some operators have not answered for `dead_after`.
+    /// A controller begins to act, though some operators have been silent for `dead_after`.
     Settle {
         c: u8,
     },
-    /// A controller takes a plan.
     Plan {
         c: u8,
         target: Option<u8>,
     },
-    /// A controller gives an id to the operator of the plan.
     Give {
         c: u8,
         id: u8,
     },
-    /// The longest time of an answer has passed.
     Pass {
         c: u8,
         id: u8,
     },
-    /// `dead_after` has passed.
     Suspect {
         c: u8,
         operator: u8,
     },
-    /// `forget_after` has passed.
     Forget {
         c: u8,
         operator: u8,
     },
-    /// A controller asks an operator for its inventory once more.
     Reopen {
         c: u8,
         operator: u8,
     },
     RestartOperator(u8),
     RestartController(u8),
-    /// A client sends a request.
     Request,
-    /// A request or answer arrives at an operator.
     Arrive {
         place: u8,
     },
@@ -71,11 +62,10 @@ pub(super) enum Step {
     Expire(u8),
 }
 
-/// A state, and the rules that it obeys.
+/// A state and the scope whose rules it follows.
 pub(super) struct World<'a> {
     pub(super) scope: &'a Scope,
     pub(super) state: State,
-    /// What has happened in any state.
     pub(super) seen: &'a AtomicU8,
 }
 
@@ -109,7 +99,6 @@ impl World<'_> {
         }
     }
 
-    /// All steps that are possible. Some of them change nothing.
     pub(super) fn steps(&self, steps: &mut Vec<Step>) {
         steps.extend(self.state.messages.iter().copied().map(Step::Deliver));
         let budget = &self.state.budget;
@@ -194,7 +183,7 @@ impl World<'_> {
         }
     }
 
-    /// Takes a step. The rules of operators change by orders and restarts only.
+    /// The rules of operators change only by orders and restarts.
     pub(super) fn step(&mut self, step: Step) {
         let rules = |operator: &Operator| (operator.ids, operator.label);
         let before: Vec<_> = self.state.operators.iter().map(rules).collect();
@@ -273,7 +262,7 @@ impl World<'_> {
         self.state.controllers.iter().position(|controller| controller.has(term))
     }
 
-    /// A controller asks an operator how it is, and has the answer. An answer that is late tells it what it could have heard earlier.
+    /// A controller polls an operator and gets the answer. A late answer tells nothing that an earlier one could not.
     fn hear(&mut self, c: usize, operator: u8) {
         let term = self.state.controllers[c].term;
         let at = &mut self.state.operators[usize::from(operator)];
@@ -284,7 +273,7 @@ impl World<'_> {
         }
         let incarnation = at.incarnation;
         let channel = &self.state.controllers[c].channels[usize::from(operator)];
-        // One whose inventory has not come is asked for that.
+        // Without an inventory, it is asked for one.
         if !channel.is_open {
             return;
         }
@@ -298,7 +287,7 @@ impl World<'_> {
         }
     }
 
-    /// What an operator has that cannot be reached for very long does not count any more.
+    /// Discards what is known of an operator that has been unreachable for very long.
     fn forget(&mut self, c: usize, operator: u8) {
         self.state.budget.forgets -= 1;
         self.state.is_excused |= !self.state.operators[usize::from(operator)].is_empty();
@@ -312,7 +301,7 @@ impl World<'_> {
         self.act(c);
     }
 
-    /// The state, less messages that can have no effect any more.
+    /// Drops messages without effect.
     pub(super) fn reduced(mut self) -> State {
         let messages = std::mem::take(&mut self.state.messages);
         let kept: Vec<Message> =

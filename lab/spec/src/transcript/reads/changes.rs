@@ -1,4 +1,4 @@
-//! The changes behind the `|` of a command: what differs from the packet that its sender would send.
+//! The changes after the `|` of a command.
 
 use super::super::cookie::CookieOf;
 use super::super::words::{items, number, parse_duration};
@@ -6,7 +6,6 @@ use super::names::Names;
 use crate::transcript::Every;
 use std::net::SocketAddr;
 
-/// Changes to a datagram.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) from: Option<SocketAddr>,
@@ -14,19 +13,17 @@ pub(super) struct Changes {
     pub(super) set: Option<u16>,
     pub(super) incarnation: Option<u64>,
     pub(super) kgroup_bits: Option<u8>,
-    /// A HEARTBEAT's echo is so old, in nanoseconds.
+    /// Age of a HEARTBEAT's echo, in nanoseconds.
     pub(super) echo_age: Option<u64>,
     pub(super) echo_ahead: bool,
     pub(super) leader: Option<u8>,
     pub(super) is_idle: bool,
-    /// READs go to any replica.
     pub(super) is_any: bool,
     pub(super) epoch: Option<u32>,
     pub(super) slot: Option<u8>,
     pub(super) is_without_client: bool,
-    /// The flag of a direct return: a client wants it, or a replica's reply has it or not.
+    /// The direct-return flag: requested by a client, or set or cleared in a replica's reply.
     pub(super) is_direct: Option<bool>,
-    /// The flag of a client that no switch serves.
     pub(super) is_unserved: bool,
     pub(super) bytes: Vec<(usize, u8)>,
     pub(super) resize: isize,

@@ -134,7 +134,7 @@ fn sid(text: &str) -> Result<u64, String> {
     Ok(number::<u64>(term)? << 32 | number::<u64>(count)?)
 }
 
-/// `rob 10, sue 9 weight 0, -`: by slot, whose log is the leader's up to where; `-`: none.
+/// `rob 10, sue 9 weight 0, -`: by slot, the replica and its matched index; `-` is none.
 fn members(text: &str, names: &Names) -> Result<Vec<Replica>, String> {
     let member = |item: &str| {
         let words: Vec<&str> = item.split_whitespace().collect();
@@ -150,7 +150,7 @@ fn members(text: &str, names: &Names) -> Result<Vec<Replica>, String> {
     text.split(',').map(|item| member(item.trim())).collect()
 }
 
-/// `done [index 12] [has AB] [seq 2] [value x]`: the answer to a request as it came.
+/// `done [index 12] [has AB] [seq 2] [value x]`: the reply to a request as received.
 fn answer(asked: &[u8], slot: u8, status: &str, options: &[&str], changes: &Changes) -> Result<Vec<u8>, String> {
     let (asked, rest) = Request::ref_from_prefix(asked).map_err(|_| "it was no request")?;
     let is_read = asked.header.operation == Operation::Read as u8;

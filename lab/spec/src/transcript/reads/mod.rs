@@ -19,7 +19,8 @@ pub struct ReadsVocabulary {
 }
 
 impl ReadsVocabulary {
-    /// `add set 1 incarnation 7 [relaxed or direct] [random or another policy] [bits 4] [lease 100ms]`: all replicas may say HELLO to it.
+    /// `add set 1 incarnation 7 [relaxed or direct] [random or another policy] [bits 4] [lease 100ms]`: all replicas
+    /// may send HELLO to it.
     fn new_set(&self, set: &str, options: &[&str]) -> Result<NewSet, String> {
         let mut new = NewSet {
             number: number(set)?,

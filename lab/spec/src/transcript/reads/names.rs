@@ -1,19 +1,17 @@
-//! The names of participants, and what they remember of the switch's packets.
+//! The participants' names and their memory of the switch's packets.
 
 use midflight_wire::reads::{Packet, parse};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What a transcript's participants know.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     clients: Vec<(String, SocketAddr)>,
     replicas: Vec<(String, SocketAddr)>,
-    /// The last number of a request.
     requests: u64,
-    /// By its number, a request as it came to a replica at last.
+    /// Requests by number, as a replica last received them.
     asked: BTreeMap<u64, Vec<u8>>,
-    /// By the number of a set, what the last STATE said: incarnation and time.
+    /// By set, the incarnation and time in the last STATE.
     states: BTreeMap<u16, (u64, u64)>,
 }
 
@@ -36,7 +34,6 @@ impl Names {
         self.clients.iter().find(|(own, _)| own == name).map(|(_, address)| *address)
     }
 
-    /// The slot and address of a replica.
     pub(super) fn replica(&self, name: &str) -> Option<(u8, SocketAddr)> {
         let slot = self.replicas.iter().position(|(own, _)| own == name)?;
         Some((slot as u8, self.replicas[slot].1))
@@ -47,7 +44,6 @@ impl Names {
         self.client(name).or(replica).ok_or_else(|| format!("{name:?} is nobody: declare a client or a replica"))
     }
 
-    /// The name of the participant at this address, or the address.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         let found = self.clients.iter().chain(&self.replicas).find(|(_, own)| *own == address);
         found.map_or_else(|| address.to_string(), |(name, _)| name.clone())
@@ -62,7 +58,6 @@ impl Names {
         self.asked.get(&request).map(Vec::as_slice).ok_or_else(|| format!("no replica got a request {request}"))
     }
 
-    /// Incarnation and time of a set's switch; before the first STATE 0 and 0.
     pub(super) fn state(&self, set: u16) -> (u64, u64) {
         self.states.get(&set).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Writes what a switch sends, and what it has counted.
+//! Prints what a switch sends and counts.
 
 use super::super::vocabulary::Moment;
 use super::super::words::mask;
@@ -12,7 +12,6 @@ use midflight_wire::reads::{
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// One word for a datagram.
 pub(super) fn kind(sent: &[u8]) -> &'static str {
     match parse(sent) {
         Ok(Packet::Read(..)) => "READ",
@@ -28,7 +27,6 @@ pub(super) fn kind(sent: &[u8]) -> &'static str {
     }
 }
 
-/// A datagram in a line.
 pub(super) fn datagram(to: SocketAddr, sent: &[u8], names: &Names, moment: &Moment<'_, ReadsConfig>) -> String {
     let head = format!("-> {} {}", names.at(to), kind(sent));
     let clauses = match parse(sent) {
@@ -78,7 +76,7 @@ fn session(sid: u64) -> String {
     }
 }
 
-/// A request to a replica. What is always the same is not shown.
+/// Omits what is always the same.
 fn request_clauses(request: &Request, names: &Names) -> Vec<String> {
     let (incarnation, _) = names.state(request.set.get());
     let right_epoch = (incarnation as u32).max(1);
@@ -100,7 +98,7 @@ fn request_clauses(request: &Request, names: &Names) -> Vec<String> {
     clauses
 }
 
-/// A reply to a client, which must not learn what only replicas know.
+/// A client must not learn the fields for replicas.
 fn reply_clauses(
     to: SocketAddr,
     reply: &Request,
@@ -157,7 +155,6 @@ fn state_clauses(state: &State) -> Vec<String> {
     clauses
 }
 
-/// The counts of each set that are not 0.
 pub(super) fn stats(stats: &Stats) -> Vec<String> {
     stats.present().map(|set| format!("set {}: {}", set.set, counts(set))).collect()
 }

@@ -1,4 +1,4 @@
-//! The changes behind the `|` of a command: what differs from the packet that its sender would send.
+//! The changes after the `|` of a command.
 
 use super::super::cookie::CookieOf;
 use super::super::words::{items, number};
@@ -6,14 +6,12 @@ use super::names::Names;
 use crate::transcript::Every;
 use std::net::SocketAddr;
 
-/// Changes to a datagram.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) from: Option<SocketAddr>,
     pub(super) cookie: CookieOf,
     pub(super) rsnode: Option<u16>,
     pub(super) status: Option<u16>,
-    /// An RSNode has noted the answer.
     pub(super) is_noted: bool,
     pub(super) bytes: Vec<(usize, u8)>,
     pub(super) resize: isize,

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 type Now<'a> = Moment<'a, ReplicasConfig>;
 
-/// What a selector writes into a request, to know its answer again.
+/// What a selector writes into a request to recognise its answer.
 const RETAINED: u16 = 0x5107;
 
 pub(super) fn parse(line: &str, names: &mut Names, moment: &Now<'_>) -> Result<Sending, String> {
@@ -58,7 +58,7 @@ fn request(start: Netrs, group: u32, client: Address, backup: SocketAddr, number
     [request.as_bytes(), ends.as_bytes(), b"get k"].concat()
 }
 
-/// The cookie, where the client's address will stand.
+/// The cookie, in the field where the operator writes the client's address.
 fn cookie_place(from: SocketAddr, changes: &Changes, moment: &Now<'_>) -> Address {
     let mut place = Address::new_zeroed();
     let cookie = changes.cookie.value(from, moment.config.cookie_ns, moment);
@@ -66,8 +66,8 @@ fn cookie_place(from: SocketAddr, changes: &Changes, moment: &Now<'_>) -> Addres
     place
 }
 
-/// The answer of a server to a request as it left the operator: as its magic field says, or as a selector has sent it on. With a marker:
-/// another operator passes it on.
+/// A server's answer to a request as it left the operator: by its magic field, or sent on by a selector. With a marker:
+/// passed on by another operator.
 fn answer(asked: &[u8], server: SocketAddr, marker: Option<u32>, changes: &Changes) -> Result<Vec<u8>, String> {
     let (asked, rest) = NetrsRequest::ref_from_prefix(asked).map_err(|_| "it was no request")?;
     let (ends, _) = Ends::ref_from_prefix(rest).map_err(|_| "it was no request")?;

@@ -1,4 +1,5 @@
-//! The transcripts of the replicas program: clients ask, operators and servers pass on and answer, the controller sets rules.
+//! The transcripts of the replicas program: clients ask, operators and servers pass on and answer, the controller sets
+//! rules.
 
 mod changes;
 mod command;
@@ -38,7 +39,7 @@ impl Vocabulary for ReplicasVocabulary {
         Ok(config)
     }
 
-    /// There is nothing to clean up.
+    /// No cleanup to do.
     fn ticks_every(_config: &ReplicasConfig) -> Duration {
         Duration::from_secs(1)
     }
@@ -90,7 +91,7 @@ impl Vocabulary for ReplicasVocabulary {
         render::stats(stats)
     }
 
-    /// Packets leave nothing behind but counts.
+    /// Packets change nothing but counts.
     fn has_grown(_before: &Stats, _after: &Stats) -> bool {
         false
     }

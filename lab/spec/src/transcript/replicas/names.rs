@@ -1,21 +1,19 @@
-//! The names of participants, and what they remember of the operator's packets.
+//! The participants' names and their memory of the operator's packets.
 
 use midflight_wire::replicas::{Packet, parse};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What a transcript's participants know.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     all: Vec<(String, SocketAddr)>,
-    /// The last number of a request.
     requests: u64,
-    /// By its number, a request as it left the operator at last.
+    /// Requests by number, as they last left the operator.
     asked: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Names {
-    /// Each kind has a network of its own.
+    /// Each kind has its own network.
     pub(super) fn declare(&mut self, kind: &str, name: &str) {
         let (network, port) = match kind {
             "client" => (1, 7000),
@@ -32,7 +30,6 @@ impl Names {
         found.ok_or_else(|| format!("{name:?} is nobody: declare a client, a server, an operator or a selector"))
     }
 
-    /// The name of the participant at this address, or the address.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         let found = self.all.iter().find(|(_, own)| *own == address);
         found.map_or_else(|| address.to_string(), |(name, _)| name.clone())

@@ -1,4 +1,4 @@
-//! Writes what an operator sends, and what it has counted.
+//! Prints what an operator sends and counts.
 
 use super::super::vocabulary::Moment;
 use super::names::Names;
@@ -9,7 +9,6 @@ use midflight_wire::replicas::{
 };
 use std::net::SocketAddr;
 
-/// One word for a datagram.
 pub(super) fn kind(sent: &[u8]) -> &'static str {
     match parse(sent) {
         Ok(Packet::Request(..)) => "REQUEST",
@@ -25,7 +24,6 @@ pub(super) fn kind(sent: &[u8]) -> &'static str {
     }
 }
 
-/// A datagram in a line.
 pub(super) fn datagram(to: SocketAddr, sent: &[u8], names: &Names, moment: &Moment<'_, ReplicasConfig>) -> String {
     let head = format!("-> {} {}", names.at(to), kind(sent));
     let (number, clauses) = match parse(sent) {
@@ -69,14 +67,13 @@ fn response_clauses(response: &NetrsResponse, status: &[u8], ends: &Ends, names:
     ]
 }
 
-/// Nothing, if it is the right one.
+/// Empty if the cookie is right.
 fn cookie_clauses(to: SocketAddr, ends: &Ends, moment: &Moment<'_, ReplicasConfig>) -> Vec<String> {
     let cookie = ends.client.ip.first_chunk().map_or(0, |cookie| u64::from_be_bytes(*cookie));
     let right = Cookies::new(moment.secret, moment.config.cookie_ns).give(moment.now_ns, 0, to);
     (cookie != right).then(|| format!("COOKIE {cookie:x}")).into_iter().collect()
 }
 
-/// The counts that are not 0, in a line.
 pub(super) fn stats(stats: &Stats) -> Vec<String> {
     let all = [
         ("labelled", stats.labelled),

@@ -5,7 +5,7 @@ use super::names::Names;
 use midflight_dataplane::replicas::Rule;
 use std::net::SocketAddr;
 
-/// A rule; `None` if the command is none.
+/// `None` if the command is no rule.
 pub(super) fn parse(words: &[&str], names: &Names) -> Result<Option<Rule>, String> {
     let rule = match words {
         ["own", "rack", rack, "selector", name] => {

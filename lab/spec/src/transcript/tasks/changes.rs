@@ -1,4 +1,4 @@
-//! The changes after the `|` of a command: how its datagram differs from the one that its sender would send by itself.
+//! The changes after the `|` of a command.
 
 use super::super::words::{items, number, parse_mask};
 use super::context::Context;
@@ -7,7 +7,6 @@ use crate::transcript::Every;
 use midflight_wire::SLOT_PLACES;
 use std::net::SocketAddr;
 
-/// An epoch that no switch of a transcript has.
 pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;
 
 pub(super) struct Changes {
@@ -17,7 +16,7 @@ pub(super) struct Changes {
     pub(super) token: Option<u64>,
     pub(super) offers: Option<u8>,
     pub(super) jid: u32,
-    /// Of a SUBMIT: the place, and the patience in milliseconds.
+    /// Of a SUBMIT: place, and patience in milliseconds.
     pub(super) prefers: Option<(u32, u32)>,
     /// Of a REGISTER.
     pub(super) places: [u32; SLOT_PLACES],

@@ -11,7 +11,6 @@ use midflight_wire::{
 };
 use zerocopy::{Immutable, IntoBytes};
 
-/// The name of the sender, and the datagram.
 pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str, Sending), String> {
     let names = context.names;
     let (said, changes) = line.split_once('|').unwrap_or((line, ""));
@@ -32,7 +31,6 @@ pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str
     Ok((who, Sending { from, datagram, counter, every: changes.every }))
 }
 
-/// The parts of a command.
 struct Command<'a> {
     sender: &'a Endpoint,
     verb: &'a str,
@@ -194,7 +192,7 @@ fn leaves(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Leave>,
     Ok(all)
 }
 
-/// `0`, `0-15`, `eve/0`, `0@1` (an earlier registration), `#7` (a number that nobody has).
+/// `0`, `0-15`, `eve/0`, `0@1` (an earlier registration), `#7` (an unused number).
 fn slots(text: &str, sender: &Endpoint, names: &Names) -> Result<Vec<SlotName>, String> {
     let text = text.trim();
     if let Some(unknown) = text.strip_prefix('#') {

@@ -1,38 +1,34 @@
-//! The names of participants, and of the slots that an engine numbered at random.
+//! Names of participants, and of slots that an engine numbered at random.
 
 use crate::model::stop_proof;
 use midflight_wire::{DURABLE, Packet, RunName, SlotName, parse};
 use std::net::SocketAddr;
 
-/// A client or an executor.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     pub(super) name: String,
     pub(super) is_client: bool,
     pub(super) identity: u64,
     pub(super) address: SocketAddr,
-    /// The resources that an executor's slots offer.
     pub(super) offers: u8,
-    /// The counter of the last packet that an executor sent with one.
     pub(super) counter: u64,
 }
 
 impl Endpoint {
-    /// The token of a client's SUBMIT. Each half alone identifies the client, given the SUBMIT's sequence.
+    /// Token of a client's SUBMIT. Given the SUBMIT's sequence, each half alone identifies the client.
     pub(super) fn token(&self, submission: u32) -> u64 {
         let half = self.identity as u32 ^ submission;
         u64::from(!half) << 32 | u64::from(half)
     }
 }
 
-/// Which part of a token an ASSIGN carries: the asic engine stores only half.
+/// The part of a token in an ASSIGN: the asic engine stores only half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Whole,
     LowerHalf,
 }
 
-/// A registration that an engine made.
 #[derive(Clone, Debug)]
 struct Registration {
     executor: u64,
@@ -43,7 +39,6 @@ struct Registration {
     generation: u32,
 }
 
-/// The participants and their slots.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     endpoints: Vec<Endpoint>,
@@ -82,7 +77,6 @@ impl Names {
         self.endpoints.iter().find(|endpoint| endpoint.identity == identity)
     }
 
-    /// The client whose SUBMIT has this token.
     pub(super) fn by_token(&self, token: u64, submission: u32) -> Option<(&Endpoint, Token)> {
         self.endpoints.iter().filter(|endpoint| endpoint.is_client).find_map(|client| match client.token(submission) {
             own if own == token => Some((client, Token::Whole)),
@@ -91,7 +85,6 @@ impl Names {
         })
     }
 
-    /// The client whose token proves a record of STOP.
     pub(super) fn by_stop_proof(&self, run: &RunName) -> Option<&Endpoint> {
         let is_proof = |client: &&Endpoint| {
             stop_proof(client.token(run.submission.get()), run.submission.get(), run.index) == run.proof.get()
@@ -99,13 +92,11 @@ impl Names {
         self.endpoints.iter().filter(|endpoint| endpoint.is_client).find(is_proof)
     }
 
-    /// The name of the participant at this address, or the address.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         let found = self.endpoints.iter().find(|endpoint| endpoint.address == address);
         found.map_or_else(|| address.to_string(), |endpoint| endpoint.name.clone())
     }
 
-    /// Learns the slots of a REGISTERED.
     pub(super) fn learn(&mut self, datagram: &[u8]) {
         let Ok(Packet::Registered(registered, names)) = parse(datagram) else { return };
         for (local, name) in (registered.first.get()..).zip(names) {
@@ -124,7 +115,7 @@ impl Names {
         self.registrations.push(Registration { executor, local, ordinal, slot, generation });
     }
 
-    /// The slot of an executor's local number, at its last registration or at the given one.
+    /// The slot of a local number, at its last registration or at the given one.
     pub(super) fn slot(&self, executor: u64, local: u32, ordinal: Option<u32>) -> Option<SlotName> {
         let wanted = |known: &&Registration| {
             known.executor == executor && known.local == local && ordinal.is_none_or(|ordinal| known.ordinal == ordinal)
@@ -133,8 +124,8 @@ impl Names {
         Some(SlotName { slot: found.slot.into(), generation: found.generation.into() })
     }
 
-    /// The name of a slot in a packet to `reader`: `0`; `eve/0` if it belongs to another executor; `0@1` if it was
-    /// registered again since; `#7` if nobody registered it.
+    /// Name of a slot in a packet to `reader`: `0`; `eve/0` if another executor's; `0@1` if registered again since;
+    /// `#7` if unknown.
     pub(super) fn call(&self, reader: SocketAddr, slot: u32, generation: u32) -> String {
         let is_it = |known: &&Registration| known.slot == slot && known.generation == generation;
         let Some(found) = self.registrations.iter().rev().find(is_it) else { return format!("#{slot}") };

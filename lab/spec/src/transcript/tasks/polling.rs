@@ -1,4 +1,4 @@
-//! The asic engine behind executors that poll, so that transcripts which were written for parked slots fit it.
+//! The asic engine behind executors that poll, so that transcripts with parked slots fit it.
 
 use midflight_asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
 use midflight_dataplane::program::{Called, Engine};
@@ -10,28 +10,28 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use zerocopy::{Immutable, IntoBytes};
 
-/// Room for the counters of hidden polls: the adapter multiplies a transcript's counters by this number.
+/// Factor on a transcript's counters, to leave room for hidden polls.
 const POLLS: u64 = 1 << 16;
 
 /// The safe program behind executors that poll. A transcript neither shows nor counts what this adapter does:
 ///
-/// - Packets that recirculate finish at once.
-/// - A RETRIEVE of several waits is sent wait by wait, and the ASSIGNs are merged into one.
-/// - A wait that was answered by NO_OP is sent again after each packet, so that its slot behaves like a parked one.
+/// - It finishes all recirculation at once.
+/// - It sends a RETRIEVE of several waits wait by wait, and merges the ASSIGNs.
+/// - After each packet it repeats the waits that got NO_OP, so that their slots behave like parked ones.
 ///
 /// A transcript's counters must be below 2^48.
 #[derive(Debug)]
 pub struct PollingAsic {
     tasks: AsicTasks,
     turn: Turn,
-    /// Waits that found no task, oldest first.
+    /// Waits without a task, oldest first.
     waiting: Vec<Poll>,
-    /// What the engine counted for hidden polls.
+    /// Verdicts of hidden polls.
     hidden: [u64; Verdict::COUNT],
     heard: Option<Heard>,
 }
 
-/// Each datagram that an asic engine was given, with its answers: what a switch would see on the wire.
+/// Each datagram that an asic engine received, with its answers.
 pub type Heard = Rc<RefCell<Vec<(SocketAddr, Vec<u8>, Vec<Datagram>)>>>;
 
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +43,16 @@ struct Poll {
 }
 
 impl Poll {
-    /// Whether it is for the slot of this wait.
     fn is_of(&self, from: SocketAddr, wait: &Wait) -> bool {
         (self.from, self.wait.slot, self.wait.generation) == (from, wait.slot, wait.generation)
     }
 }
 
 impl PollingAsic {
-    /// A switch that has just started. It has four levels at most, each with as many entries as the transcript's queue has
-    /// records, rounded up to a power of two.
+    /// A fresh switch. It has at most four levels, each with the transcript's queue size rounded up to a power of two.
     ///
     /// # Errors
-    /// If a pipeline has no room for that.
+    /// If a pipeline has no room for it.
     pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         let config = AsicConfig {
             program: Program::Safe,
@@ -70,13 +68,12 @@ impl PollingAsic {
         Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), hidden: [0; Verdict::COUNT], heard: None })
     }
 
-    /// The same, and writes down what it is given.
+    /// Also records what it receives in `heard`.
     #[must_use]
     pub fn heard_in(self, heard: &Heard) -> Self {
         Self { heard: Some(Rc::clone(heard)), ..self }
     }
 
-    /// Gives it a datagram, and finishes all recirculation that follows.
     fn give(&mut self, now: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
         self.tasks.finish(&mut self.turn);
@@ -88,7 +85,6 @@ impl PollingAsic {
         (verdict, sent)
     }
 
-    /// Sends the waits of a RETRIEVE one by one.
     fn retrieve(
         &mut self,
         now: u64,
@@ -106,7 +102,7 @@ impl PollingAsic {
             }
             self.hidden[Verdict::Ok as usize] += u64::from(number > 0);
         }
-        // One RETRIEVE is answered by ASSIGN before RESET.
+        // The soft engine answers one RETRIEVE by ASSIGN before RESET.
         all.sort_by_key(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Reset(..))));
         (Verdict::Ok, all)
     }
@@ -124,15 +120,15 @@ impl PollingAsic {
         (verdict, sent)
     }
 
-    /// A KEEPALIVE names slots: the counters of their polls go on from its counter.
+    /// After a KEEPALIVE, the polls of its slots continue from its counter.
     fn renew_counters(&mut self, from: SocketAddr, counter: u64, waits: &[Wait]) {
         for poll in self.waiting.iter_mut().filter(|poll| waits.iter().any(|wait| poll.is_of(from, wait))) {
             poll.retrieve.counter = poll.retrieve.counter.get().max(counter).into();
         }
     }
 
-    /// Sends all waits again, the oldest first. A RESET in answer is hidden: that slot was released meanwhile, and a real
-    /// executor would not have polled.
+    /// Repeats all waits, oldest first. Hides a RESET in answer: the slot was released, and a real executor would not
+    /// have polled.
     fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
         let before = self.tasks.stats().reasons;
         let mut all = Vec::new();
@@ -150,7 +146,6 @@ impl PollingAsic {
     }
 }
 
-/// The same packet, with a counter that leaves room for hidden polls.
 fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     if matches!(parse(datagram), Ok(Packet::Retrieve(..) | Packet::Keepalive(..) | Packet::Release(..))) {
@@ -159,14 +154,13 @@ fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Restores the transcript's counter in an answer.
 fn remove_room_for_polls(bytes: &mut [u8]) {
     if matches!(parse(bytes), Ok(Packet::Reset(..) | Packet::Released(..))) {
         recount(bytes, |counter| counter / POLLS);
     }
 }
 
-/// Changes the counter, which has the same offset in all five operations.
+/// The counter has the same offset in all five operations.
 fn recount(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
     let counter = bytes.get_mut(offset_of!(Retrieve, counter)..).and_then(|rest| rest.first_chunk_mut());
     if let Some(counter) = counter {
@@ -179,7 +173,7 @@ fn is_no_op(bytes: &[u8], to: &Wait) -> bool {
     matches!(parse(bytes), Ok(Packet::NoOp(_, [wait])) if wait == to)
 }
 
-/// Merges ASSIGNs to one address into one packet, at the position of the first, and RESETs likewise.
+/// Merges the ASSIGNs to one address at the position of the first, and RESETs likewise.
 fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     let mut all: Vec<Datagram> = Vec::new();
     for (to, bytes) in sent {
@@ -195,7 +189,6 @@ fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     all
 }
 
-/// Merges two packets, if they are of one kind and there is room.
 fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     match (parse(first).ok()?, parse(second).ok()?) {
         (Packet::Assign(fixed, a), Packet::Assign(_, b)) => join(fixed, a, b, SLOTS_MAX),
@@ -236,7 +229,7 @@ impl Engine for PollingAsic {
         Ok(visited)
     }
 
-    /// A pipeline cannot search its queue, so nothing is purged.
+    /// A pipeline cannot search its queue, so it purges nothing.
     fn order(&mut self, _: &mut Purge) -> Called<bool> {
         Ok(true)
     }

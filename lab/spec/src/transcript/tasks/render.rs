@@ -1,4 +1,4 @@
-//! Writes a datagram of an engine for people to read: every field that can differ, with the transcript's names.
+//! Prints an engine's datagram: every field that can differ, with the transcript's names.
 
 use super::super::words::{bits, mask};
 use super::context::Context;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use zerocopy::FromBytes;
 use zerocopy::byteorder::network_endian::U64;
 
-/// A datagram as a line, and one more per assignment.
+/// One line, and one more per assignment.
 pub(super) fn datagram(to: SocketAddr, bytes: &[u8], context: &Context<'_>) -> Vec<String> {
     let mut lines = vec![format!("-> {} ", context.names.at(to))];
     match parse(bytes) {
@@ -33,7 +33,7 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], context: &Context<'_>) -> V
     lines
 }
 
-/// The text for an answer with a header, without assignments.
+/// Without assignments.
 fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
     let names = context.names;
     match packet {
@@ -76,12 +76,11 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
     }
 }
 
-/// The number of the RETRIEVE of waits ahead that is answered; nothing for other waits.
+/// Empty for waits that are not prefetches.
 fn number(number: u32) -> String {
     if number == 0 { String::new() } else { format!(" {number}:") }
 }
 
-/// The kind of an answer to a refused datagram.
 pub(super) fn kind(bytes: &[u8]) -> &'static str {
     match parse(bytes) {
         Ok(Packet::Version(_)) => "VERSION",
@@ -90,7 +89,7 @@ pub(super) fn kind(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Marks an answer whose header does not carry the epoch, or carries a key or tag.
+/// Marks an answer with a wrong epoch, or with a key or tag.
 fn foreign(bytes: &[u8], epoch: u32) -> &'static str {
     match Header::ref_from_prefix(bytes) {
         Ok((header, _)) if header.epoch.get() == epoch && is_untagged(header) => "",
@@ -102,7 +101,7 @@ fn is_untagged(header: &Header) -> bool {
     header.key == 0 && header.tag.get() == 0 && header.reserved.get() == 0
 }
 
-/// Marks an answer that does not repeat the counter of the packet that it answers.
+/// Marks an answer that does not repeat the counter of the packet.
 fn answers(counter: U64, context: &Context<'_>) -> String {
     if context.counter == Some(counter.get()) { String::new() } else { format!(", TO COUNTER {counter}") }
 }
@@ -146,7 +145,7 @@ fn known(known: u8) -> String {
     }
 }
 
-/// The owner, or nothing if that is the receiver.
+/// The owner; empty for the receiver.
 fn whose(identity: u64, to: SocketAddr, names: &Names) -> String {
     match names.by_identity(identity) {
         Some(endpoint) if endpoint.address == to => String::new(),
@@ -224,7 +223,6 @@ fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
     line
 }
 
-/// Which tasks are to stop. A proof shows whose they are.
 fn stop(runs: &[RunName], names: &Names) -> String {
     let of = |run: &RunName| match names.by_stop_proof(run) {
         Some(client) => format!("{} {}.{}", client.name, run.submission, run.index),
@@ -233,7 +231,6 @@ fn stop(runs: &[RunName], names: &Names) -> String {
     format!("STOP {}", runs.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
-/// All counters and gauges that are not 0.
 pub(super) fn stats(stats: &Stats) -> Vec<String> {
     let named = |pairs: &[(&str, u64)]| {
         let words: Vec<_> = pairs.iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();

@@ -1,5 +1,4 @@
-//! How long operators send requests to an RSNode that has died (N6): from its death to the moment from which no operator that runs and
-//! can be reached labels requests for it.
+//! Detection of dead RSNodes (N6): how long after a death reachable operators label requests for it.
 
 use super::super::rules::N6;
 use super::super::trial::Trial;
@@ -11,43 +10,41 @@ use midflight_endpoint::{MS, Nanos};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// A stream sends lost bytes again after this time at the latest, and its latency is longer than a datagram's.
+/// Longest retransmission of a stream, which also has a longer latency than a datagram.
 const STREAM: Nanos = 21 * MS;
 /// Links and switches of the tree.
 const HARDWARE: Nanos = MS;
-/// An order may be lost several times in succession; more often than so many times it is not in any number of trials that is tried.
+/// Consecutive losses of an order; more do not occur in any practical number of trials.
 const LOST_IN_SUCCESSION: Nanos = 5;
 
 thread_local! {
     static ALL: Cell<Detections> = const { Cell::new(Detections { count: 0, sum: 0, worst: 0, worst_bound: 0 }) };
 }
 
-/// Deaths of RSNodes that were noticed, in the runs of a thread.
+/// Detected deaths of RSNodes in a thread's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detections {
-    /// How many.
+    /// Number of deaths.
     pub count: u64,
-    /// Their times together.
+    /// Sum of the detection times.
     pub sum: Nanos,
     /// The longest.
     pub worst: Nanos,
-    /// What it may have been at most.
+    /// The bound of the longest.
     pub worst_bound: Nanos,
 }
 
-/// Those since the last call.
+/// The detections since the last call.
 #[must_use]
 pub fn take_detections() -> Detections {
     ALL.take()
 }
 
-/// An RSNode that has died.
 #[derive(Debug)]
 struct Death {
     at: Nanos,
     rsnode: usize,
     ids: BTreeSet<u16>,
-    /// The last time at which an operator labelled requests for it.
     last: Option<Nanos>,
     labelled: BTreeSet<usize>,
 }
@@ -69,12 +66,11 @@ impl Detection {
             true => (one_way + STREAM, 0),
             false => (one_way + reordering * 1_000, if net.loss > 0.0 { LOST_IN_SUCCESSION } else { 0 }),
         };
-        // Orders before are on their way, and answered, before the one that counts.
+        // Earlier orders are sent and answered before the one that counts.
         let bound = config.dead_after + config.ask_every + 3 * one_way + again * config.repeat_after;
         Self { bound, deaths: Vec::new() }
     }
 
-    /// An operator has died, which had these rules.
     pub(super) fn crashed(&mut self, at: Nanos, scene: &Scene, rsnode: usize, before: &View) {
         let address = scene.addresses[rsnode];
         let ids: BTreeSet<u16> = before.ids.iter().filter(|(_, at)| **at == address).map(|(id, _)| *id).collect();
@@ -85,7 +81,6 @@ impl Detection {
         self.changed(at, scene);
     }
 
-    /// An operator has other rules.
     pub(super) fn changed(&mut self, at: Nanos, scene: &Scene) {
         for death in &mut self.deaths {
             let labels = |view: &View| {
@@ -103,7 +98,6 @@ impl Detection {
         }
     }
 
-    /// Whether a time is over.
     pub(super) fn time_passes(&mut self, at: Nanos, scene: &Scene) -> Checked {
         while let Some(death) = self.deaths.first().filter(|death| at > death.at + self.bound) {
             let (labelled, since) = (death.labelled.clone(), death.at);

@@ -1,5 +1,5 @@
-//! What RSNode ids mean, and for how long (N7): an id is a label only when all operators know it, it is known for the longest time of an
-//! answer after its last label, and so long again it means nothing else.
+//! Lifetime of RSNode ids (N7): an id becomes a label only when all operators know it; it stays known for the longest
+//! time of an answer after its last label, and then is quarantined for as long again.
 
 use super::super::rules::N7;
 use super::super::trial::{Party, Trial, What};
@@ -11,25 +11,23 @@ use midflight_endpoint::{MS, Nanos};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What is known of an id.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     owner: SocketAddr,
-    /// When an operator that runs had a rule of it, at first and at last.
+    /// When a running operator had a rule of it, first and last.
     first: Nanos,
     last: Nanos,
-    /// When one had it as a label, at last.
     labelled: Option<Nanos>,
 }
 
 #[derive(Debug)]
 pub(super) struct Ids {
-    /// Clocks of controllers run apart a little.
+    /// With an allowance for clock drift between controllers.
     longest: Nanos,
-    /// An operator that is out of reach for long keeps what nobody else knows; who has a wrong clock ends waits early.
+    /// Not if an operator is unreachable for long (it keeps outdated rules) or a clock is wrong (waits end early).
     is_checked: bool,
     known: BTreeMap<u16, Known>,
-    /// By operator: when a controller last had an opinion of it.
+    /// By operator: when a controller last judged whether it has failed.
     judged: BTreeMap<usize, Nanos>,
 }
 
@@ -49,7 +47,6 @@ impl Ids {
         self.judged.insert(place, at);
     }
 
-    /// An operator that had these rules has none any more.
     pub(super) fn crashed(&mut self, at: Nanos, before: &View) {
         for id in before.ids.keys() {
             if let Some(known) = self.known.get_mut(id) {
@@ -61,7 +58,6 @@ impl Ids {
         }
     }
 
-    /// An operator has other rules.
     pub(super) fn changed(&mut self, at: Nanos, scene: &Scene, place: usize, before: &View) -> Checked {
         let view = &scene.views[place];
         if !self.is_checked || scene.is_contested {
@@ -87,7 +83,7 @@ impl Ids {
         Ok(())
     }
 
-    /// A label that an operator does not know would send requests to backups.
+    /// An operator that does not know a label would send requests to backups.
     fn are_known_before_they_are_labels(&self, at: Nanos, scene: &Scene, place: usize, before: &View) -> Checked {
         let view = &scene.views[place];
         let since = scene.taken_over.max(scene.disturbed);
@@ -111,7 +107,7 @@ impl Ids {
         Ok(())
     }
 
-    /// Answers that are on their way pass the selector that chose for them.
+    /// Answers in flight must pass the selector that chose for them.
     fn are_removed_late(&self, at: Nanos, scene: &Scene, place: usize, before: &View) -> Checked {
         let view = &scene.views[place];
         for (id, owner) in before.ids.iter().filter(|(id, _)| !view.ids.contains_key(id)) {

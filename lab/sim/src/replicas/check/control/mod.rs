@@ -1,11 +1,11 @@
-//! What can be seen of real controllers' work from outside: at operators, whose rules are read, not in what controllers know of them.
+//! Checks the work of real controllers from outside: by the rules of operators, not by the controllers' own state.
 //!
 //! | where | what |
 //! |---|---|
-//! | `views` | the RSNode ids and labels that an operator has |
-//! | `plans` | labels in force keep the constraints (N4), and groups that no plan serves are degraded (N5) |
+//! | `views` | an operator's RSNode ids and labels |
+//! | `plans` | labels in force keep the constraints (N4); groups without a plan are degraded (N5) |
 //! | `detection` | how long operators send requests to a dead RSNode (N6) |
-//! | `ids` | what RSNode ids mean, and for how long (N7) |
+//! | `ids` | lifetime of RSNode ids (N7) |
 
 mod detection;
 mod ids;
@@ -30,40 +30,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use views::View;
 
-/// So long after it was disturbed a party, or its connections, may be of another opinion than the others: a broken stream is noticed
-/// after 400 ms at the latest, and made again soon.
+/// Time after a disturbance in which a party's view may be outdated: an end notices a broken stream within 400 ms, and
+/// soon replaces it.
 const SETTLED: Nanos = 600 * MS;
 
-/// What checks of controllers share.
 #[derive(Debug)]
 struct Scene {
     network: Arc<Network>,
-    /// By place.
     operators: Vec<NodeId>,
     addresses: Vec<SocketAddr>,
     controllers: BTreeSet<NodeId>,
-    /// What operators have, while they run.
     views: Vec<View>,
-    /// Controllers that run.
     up: BTreeSet<NodeId>,
-    /// Since when none runs.
     none_since: Option<Nanos>,
-    /// Those that believe to be active.
     active: BTreeSet<NodeId>,
-    /// Two of them have met, so each may have made plans of its own.
+    /// Two active controllers have met, so each may have made its own plans.
     is_contested: bool,
-    /// When a controller last took over.
     taken_over: Nanos,
-    /// When something befell a controller, or the network as a whole.
+    /// Last fault of a controller or of the whole network.
     disturbed: Nanos,
-    /// When something befell each operator.
+    /// Last fault of each operator.
     disturbed_at: Vec<Nanos>,
     paused: BTreeSet<NodeId>,
-    /// When a controller last said of an operator that it failed, or is back.
     judged_at: Vec<Nanos>,
-    /// Operators that a controller takes for dead.
     dead: BTreeSet<usize>,
-    /// From which time to which the network is worse than usual, or a controller's clock is wrong.
+    /// Periods with a bad network or a wrong clock of a controller.
     strange: Vec<(Nanos, Nanos)>,
 }
 
@@ -76,12 +67,10 @@ impl Scene {
         self.operators.iter().position(|other| *other == node)
     }
 
-    /// The operator of this number in the controllers' network.
     fn place(&self, operator: usize) -> Option<usize> {
         self.place_at(self.network.address(operator))
     }
 
-    /// The operator that labels a traffic group.
     fn labeller(&self, group: usize) -> Option<usize> {
         self.place(self.network.labeller(group))
     }
@@ -90,7 +79,7 @@ impl Scene {
         self.network.groups().len()
     }
 
-    /// The RSNode that an operator sends requests of a traffic group to.
+    /// The RSNode to which the labeller sends requests of a traffic group.
     fn rsnode(&self, group: usize) -> Option<usize> {
         let labeller = self.labeller(group)?;
         let view = &self.views[labeller];
@@ -98,34 +87,32 @@ impl Scene {
         self.place_at(*at)
     }
 
-    /// Whether nothing has befallen controllers and network since then, or shortly before.
+    /// Whether controllers and network have had no fault since shortly before `since`.
     fn is_calm_since(&self, since: Nanos, now: Nanos) -> bool {
         let is_strange = |(begin, end): &(Nanos, Nanos)| *begin <= now && *end + SETTLED >= since;
         let is_paused = self.controllers.iter().any(|node| self.paused.contains(node));
         self.disturbed + SETTLED < since && !is_paused && !self.strange.iter().any(is_strange)
     }
 
-    /// Whether a controller has noticed what last befell an operator, which runs.
+    /// Whether a controller has noticed the last fault of an operator, which runs.
     fn is_known(&self, place: usize, now: Nanos) -> bool {
         let is_here = self.views[place].is_up && !self.paused.contains(&self.operators[place]);
         is_here && (self.judged_at[place] > self.disturbed_at[place] || self.is_well_since(place, now))
     }
 
-    /// Whether nothing has befallen an operator since then, or shortly before.
+    /// Whether an operator has had no fault since shortly before `since`.
     fn is_well_since(&self, place: usize, since: Nanos) -> bool {
         let is_here = self.views[place].is_up && !self.paused.contains(&self.operators[place]);
         is_here && (self.disturbed_at[place] == 0 || self.disturbed_at[place] + SETTLED < since)
     }
 }
 
-/// Follows controllers and operators.
 #[derive(Debug)]
 pub(super) struct Control {
     scene: Scene,
     plans: Plans,
     detection: Detection,
     ids: Ids,
-    /// So long orders may be under way.
     under_way: Nanos,
 }
 
@@ -162,7 +149,6 @@ impl Control {
         Self { scene, plans: Plans::new(trial), detection: Detection::new(trial), ids: Ids::new(trial), under_way }
     }
 
-    /// A controller's event.
     pub(super) fn event(&mut self, at: Nanos, node: NodeId, event: &ControlEvent) -> Checked {
         if let ControlEvent::Answered { is_wrong: true, has_changed } = event {
             holds!(
@@ -209,7 +195,6 @@ impl Control {
         }
     }
 
-    /// An operator's turn is over.
     pub(super) fn turn(&mut self, at: Nanos, node: NodeId, operator: &OperatorActor) -> Checked {
         self.detection.time_passes(at, &self.scene)?;
         let Some(place) = self.scene.place_of(node) else { return Ok(()) };
@@ -227,7 +212,7 @@ impl Control {
         self.plans.check(&self.scene)
     }
 
-    /// Something has befallen a node, or the network.
+    /// A fault of a node or of the network.
     pub(super) fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let scene = &mut self.scene;
         match *happening {
@@ -270,11 +255,9 @@ impl Control {
         }
     }
 
-    /// Whether nobody selects for a traffic group now.
     pub(super) fn is_degraded(&self, group: usize) -> bool {
         self.scene.rsnode(group).is_none()
     }
 }
 
-/// RSNode ids of a view, by what they mean.
 type Meanings = BTreeMap<u16, SocketAddr>;

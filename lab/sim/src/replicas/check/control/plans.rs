@@ -1,5 +1,5 @@
-//! The labels in force keep the constraints of the plan (N4), and groups that the plan leaves out are degraded (N5). The arithmetic is not
-//! that of the planner: of its instance only the traffic is used.
+//! The labels in force keep the plan's constraints (N4), and groups outside the plan are degraded (N5). The arithmetic
+//! is independent of the planner: only its instance's traffic is used.
 
 use super::super::rules::{N4, N5};
 use super::super::trial::Trial;
@@ -18,11 +18,10 @@ use std::rc::Rc;
 /// Rates are rounded to thousandths.
 const ROUNDED: f64 = 0.1;
 
-/// The plan in force, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Plans {
     trial: Trial,
-    /// What the plan was made for. A plan that a controller has rearranged, or found, was made for traffic that nobody sees.
+    /// The input of the plan. Unknown for a plan that a controller has rearranged or found in force.
     made_for: Option<Rc<Instance>>,
     is_deployed: bool,
 }
@@ -32,7 +31,6 @@ impl Plans {
         Self { trial: trial.clone(), made_for: None, is_deployed: false }
     }
 
-    /// What is in force is not known any more.
     pub(super) fn forget(&mut self) {
         (self.made_for, self.is_deployed) = (None, false);
     }
@@ -53,7 +51,7 @@ impl Plans {
         match event {
             Event::TakesOver(_) | Event::IsActive(_) | Event::SteppedDown(_) => self.forget(),
             Event::OperatorFailed { groups: 1.., .. } => self.forget(),
-            // It only takes groups away.
+            // It only removes groups.
             Event::Overloaded { .. } => self.is_deployed = false,
             Event::Deployed => {
                 self.is_deployed = true;
@@ -65,15 +63,15 @@ impl Plans {
         Ok(())
     }
 
-    /// N5: nobody selects for a group that the plan leaves out. N4: each other one has the RSNode that the plan says.
+    /// N5: groups outside the plan are degraded. N4: each other group has the plan's RSNode.
     fn left_out_are_degraded(&self, at: Nanos, scene: &Scene, target: &[Option<SocketAddr>]) -> Checked {
-        // Who has a wrong clock may take operators for lost that are not, and their labels for removed.
+        // With a wrong clock, a controller may consider operators lost that are not, and their labels removed.
         if scene.is_contested || !scene.is_calm_since(at, at) {
             return Ok(());
         }
         for (group, target) in target.iter().enumerate() {
             let Some(labeller) = scene.labeller(group) else { continue };
-            // Of one that was disturbed a moment ago a controller may have a wrong idea, until it notices.
+            // A controller may not have noticed a recent fault yet.
             if !scene.is_known(labeller, at) || scene.dead.contains(&labeller) {
                 continue;
             }
@@ -92,7 +90,7 @@ impl Plans {
         Ok(())
     }
 
-    /// N4: where it is, what it gets, and what it costs.
+    /// N4: place, load and cost of each RSNode.
     pub(super) fn check(&self, scene: &Scene) -> Checked {
         if !self.is_deployed || scene.is_contested {
             return Ok(());

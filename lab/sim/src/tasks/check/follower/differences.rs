@@ -1,4 +1,4 @@
-//! Names the rule that a switch has broken, from its difference to the model.
+//! Finds the rule that a switch has broken from its difference to the model.
 
 use super::super::rules::*;
 use super::super::trace::describe;
@@ -10,18 +10,14 @@ use midflight_wire::{Assignment, Header, Operation, Packet, parse};
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
-/// The step that both have just done.
 pub(super) struct Difference<'a> {
-    /// The model, afterwards.
     pub(super) model: &'a Model,
-    /// The datagram that both handled, and the model's verdict on it; `None`: a tick.
+    /// The datagram of the step, and the model's verdict on it; `None`: a tick.
     pub(super) question: Option<(&'a [u8], Verdict)>,
-    /// What the switch has counted.
     pub(super) stats: &'a Stats,
 }
 
 impl Difference<'_> {
-    /// The switch's datagrams are those of the model.
     pub(super) fn of_answers(&self, sent: &[Datagram], owed: &[Datagram]) -> Checked {
         if sent == owed {
             return Ok(());
@@ -40,7 +36,6 @@ impl Difference<'_> {
         Err(Broken { rule: self.rule_of(sent, owed), what })
     }
 
-    /// A slot gets a task that it should not, or none, or another one.
     fn wrong_assignment(&self, slot: u32, given: Option<&Assignment>, right: Option<&Assignment>) -> Broken {
         let resources = self.model.slots().find(|view| view.number == slot).map(|view| view.resources);
         let name = |assignment: &Assignment| (assignment.token, assignment.submission, assignment.index);
@@ -56,7 +51,6 @@ impl Difference<'_> {
         Broken { rule, what: format!("slot {slot} is given {given:?}, not {right:?}") }
     }
 
-    /// The rule that an answer is about.
     fn rule_of(&self, sent: Option<&Datagram>, owed: Option<&Datagram>) -> Rule {
         let verdict = self.question.map_or(Verdict::Ok, |(_, verdict)| verdict);
         let epoch =
@@ -82,7 +76,6 @@ impl Difference<'_> {
     }
 }
 
-/// Both have the same verdict on a datagram.
 pub(super) fn of_verdicts(verdict: Verdict, right: Verdict) -> Checked {
     let rule = match right {
         Verdict::NoCookie => T13,
@@ -93,7 +86,6 @@ pub(super) fn of_verdicts(verdict: Verdict, right: Verdict) -> Checked {
     Ok(())
 }
 
-/// All counters agree.
 pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     if counted == right {
         return Ok(());
@@ -118,7 +110,6 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     Err(Broken { rule: BOOKS, what })
 }
 
-/// What T19 counts.
 fn of_places(stats: &Stats) -> (u64, u64, u32, u32) {
     (stats.tasks.at_place, stats.tasks.out_of_patience, stats.for_place, stats.places)
 }
@@ -128,7 +119,7 @@ fn is_refusal(verdict: Verdict) -> bool {
     verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32
 }
 
-/// The assignments among some answers, by slot.
+/// The assignments in these answers, by slot.
 pub(super) fn assignments(sent: &[Datagram]) -> BTreeMap<u32, Assignment> {
     let mut given = BTreeMap::new();
     for (_, bytes) in sent {

@@ -1,9 +1,9 @@
-//! Follows a switch step by step: the reference model gets the same datagrams as the switch, and must give the same answers, the
-//! same verdict and the same counters, byte for byte. A difference names the rule that the switch has broken: T1 to T8, T10 to
-//! T14 and T19.
+//! Follows a switch step by step: the reference model gets the same datagrams, and must give the same answers, verdict
+//! and counters, byte for byte. A difference names the broken rule: T1 to T8, T10 to T14 or T19.
 //!
-//! No fault excuses a difference: the model gets each datagram when it reaches the switch, with the time of the switch's clock.
-//! Only a switch's death ends its model, and the promises of its acknowledgements (from then on T9 holds: `callers.rs`).
+//! No fault excuses a difference: the model gets each datagram when it reaches the switch, with the time of the
+//! switch's clock. Only a switch's death ends its model, and the promises of its acknowledgements (then T9 holds:
+//! `callers.rs`).
 
 mod differences;
 #[cfg(test)]
@@ -22,30 +22,27 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
-/// A task, as its client submitted it: client, submission, index.
+/// A task's name at its client: client, submission, index.
 pub(super) type Name = (u64, u32, u8);
 
-/// For each slot its last assignment (generation, sequence).
+/// The last assignment of each slot (generation, sequence).
 type Answered = HashMap<u32, (u32, u32)>;
 
-/// The events of one turn of a switch, for the checks of callers and leases.
+/// Events of one turn of a switch, for the checks of callers and leases.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Tasks accepted: their jid and tid, and the name.
     pub(super) accepted: Vec<(u32, u32, Name)>,
     /// Assignments without repeats: jid, tid, attempt.
     pub(super) assigned: Vec<(u32, u32, u8)>,
-    /// Owners of the leases that ran out.
     pub(super) expired: Vec<SocketAddr>,
-    /// Owners of waiting slots that were taken out because of silence.
+    /// Owners of parked slots that were removed for silence.
     pub(super) unparked: Vec<SocketAddr>,
-    /// Tasks that slots gave back, because they leave or were registered anew.
+    /// Number of tasks that slots returned because they were released or registered again.
     pub(super) returned: u64,
-    /// Tasks that slots gave back and had not begun: jid, tid, attempt.
+    /// Tasks that slots returned unstarted: jid, tid, attempt.
     pub(super) given_back: Vec<(u32, u32, u8)>,
 }
 
-/// The model of one switch process.
 #[derive(Debug)]
 pub(super) struct Follower {
     model: Model,
@@ -54,23 +51,19 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follows a switch that has just started.
     pub(super) fn new(Origin { config, epoch, secret }: &Origin) -> Self {
         let model = Model::new(config, *epoch, *secret);
         Self { model, before: Stats::new_zeroed(), answered: Answered::new() }
     }
 
-    /// Whether a task is queued or assigned under this name.
     pub(super) fn is_open(&self, (client, submission, index): Name) -> bool {
         self.model.is_open(client, submission, index)
     }
 
-    /// Tasks that are queued or assigned.
     pub(super) fn open(&self) -> usize {
         self.before.queued.iter().sum::<u32>() as usize + self.before.busy as usize
     }
 
-    /// Checks a turn of the switch.
     pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Checked<Seen> {
         let stats = turn.tasks.stats();
         match &turn.took {
@@ -79,7 +72,6 @@ impl Follower {
         }
     }
 
-    /// The switch has handled a datagram.
     fn packet(&mut self, now: Nanos, took: &Took<'_>, gave: &Out, stats: &Stats) -> Checked<Seen> {
         let sent = datagrams(gave);
         bounded(took, &sent)?;
@@ -95,14 +87,13 @@ impl Follower {
         self.settle(stats, &sent, seen)
     }
 
-    /// The tasks that a RELEASE would give back unbegun, if the switch takes it.
+    /// The tasks that a RELEASE would return unstarted, if the switch accepts it.
     fn would_give_back(&self, took: &Took<'_>) -> Vec<Given> {
         let Ok(Packet::Release(_, leaves)) = parse(took.datagram) else { return Vec::new() };
         let stays = leaves.iter().filter(|leave| leave.done == u8::from(LeaveHow::Stays));
         stays.filter_map(|leave| self.model.given_to(leave.slot.get(), leave.sequence.get())).collect()
     }
 
-    /// The switch has had a tick, and has visited this many slots.
     fn tick(&mut self, now: Nanos, visited: u32, gave: &Out, stats: &Stats) -> Checked<Seen> {
         holds!(T12, visited <= TICK_SLOTS, "a tick visited {visited} slots");
         let sent = datagrams(gave);
@@ -115,7 +106,7 @@ impl Follower {
         Ok(seen)
     }
 
-    /// The slots that waited or had a task before a tick and do not any more, because they were silent.
+    /// The slots that were parked or assigned before a tick and were removed for silence.
     fn silenced(&self, held: &[SlotView]) -> Seen {
         let (mut seen, mut after) = (Seen::default(), self.model.slots().peekable());
         for before in held {
@@ -130,7 +121,6 @@ impl Follower {
         seen
     }
 
-    /// Checks the counters after a turn.
     fn settle(&mut self, stats: &Stats, sent: &[Datagram], mut seen: Seen) -> Checked<Seen> {
         differences::of_stats(stats, &self.model.stats())?;
         seen.returned = stats.tasks.returned - self.before.tasks.returned - seen.given_back.len() as u64;
@@ -160,7 +150,6 @@ fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
     Ok(())
 }
 
-/// The accepted tasks of a SUBMIT.
 fn accepted(took: &Took<'_>, sent: &[Datagram]) -> Vec<(u32, u32, Name)> {
     let (Verdict::Ok, Ok(Packet::Submit(submit, tasks, _))) = (took.verdict, parse(took.datagram)) else {
         return vec![];

@@ -1,5 +1,5 @@
-//! Every rule can fail: the follower gets the true steps of a core with one false step, and names the rule that the core would
-//! have broken in that step.
+//! Every rule can fail: the follower gets a core's true steps and one false step, and must name the rule that this step
+//! would break.
 
 use super::super::rules::*;
 use super::{Follower, Seen};
@@ -31,22 +31,18 @@ const CONFIG: TasksConfig = TasksConfig {
     cookie_ns: 150 * MS,
 };
 
-/// A core, and its follower.
 struct Followed {
     now: Nanos,
     core: Tasks,
     follower: Follower,
     out: Out,
-    /// The slots of its one executor.
     slots: Vec<SlotName>,
     /// Of the last packet of its executor.
     counter: Cell<u64>,
-    /// Of client and executor.
     cookies: HashMap<u64, u64>,
 }
 
 impl Followed {
-    /// Two slots are registered.
     fn new(queue: u32) -> Self {
         let config = TasksConfig { queue, ..CONFIG };
         let (core, follower) = (core(queue, EPOCH), follower(config));
@@ -61,27 +57,25 @@ impl Followed {
         followed
     }
 
-    /// The client has submitted tasks of these levels and masks.
     fn queued(tasks: &[(u8, u8)]) -> Self {
         let mut followed = Self::new(8);
         followed.take(&followed.submit(1, tasks)).unwrap();
         followed
     }
 
-    /// The first slot runs a task.
     fn running() -> Self {
         let mut followed = Self::queued(&[(1, 0)]);
         followed.take(&followed.wait(0, 1, 0)).unwrap();
         followed
     }
 
-    /// The core ticks at one time, and the follower is given another.
+    /// Ticks the core, and gives the follower another time.
     fn tick_at(&mut self, time: Nanos) -> Checked<Seen> {
         let visited = self.core.tick(time, &mut self.out);
         self.follower.tick(self.now, visited, &self.out, &self.core.stats())
     }
 
-    /// The core handles one datagram, and the follower is given another.
+    /// The core gets `truth`, the follower `datagram`.
     fn lie(&mut self, truth: &[u8], datagram: &[u8]) -> Checked<Seen> {
         self.now += MS;
         let verdict = self.core.packet(self.now, party(), truth, &mut self.out);
@@ -104,7 +98,7 @@ impl Followed {
         packet(&fixed, &[self.slots[slot].wait(sequence)])
     }
 
-    /// The first slot's wait of this sequence was answered, and its task runs.
+    /// Reports that the first slot runs the task that answered this wait.
     fn keepalive(&self, sequence: u32) -> Vec<u8> {
         let fixed = Keepalive { counter: self.count(), ..Keepalive::new(EPOCH, 0) };
         packet(&fixed, &[self.slots[0].wait(sequence)])
@@ -120,7 +114,6 @@ impl Followed {
         submit(self.cookies[&CLIENT], sequence, tasks)
     }
 
-    /// Time passes for the switch and its follower.
     fn pass(&mut self, time: Nanos) -> Checked<Seen> {
         let until = self.now + time;
         loop {
@@ -141,7 +134,7 @@ fn core(queue: u32, epoch: u32) -> Tasks {
     Tasks::new(&TasksConfig { queue, ..CONFIG }, epoch, 1).unwrap()
 }
 
-/// Client and executor at once.
+/// Client and executor share it.
 fn party() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 7700))
 }
@@ -150,7 +143,6 @@ fn register(cookie: u64) -> Vec<u8> {
     counting(&Register { executor: EXECUTOR.into(), cookie: cookie.into(), ..Register::new(0, 1) }, 2)
 }
 
-/// Tasks of these levels and masks.
 fn submit(cookie: u64, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
     let task = |&(priority, resources): &(u8, u8)| TaskInfo { priority, resources, ..TaskInfo::PLAIN };
     let (client, cookie, token) = (CLIENT.into(), cookie.into(), (u64::from(sequence) + 100).into());

@@ -1,4 +1,4 @@
-//! Faults of addresses and paths: addresses that change, switches at the address of another, small MTUs.
+//! Faults of addresses and paths: moves, takeovers of addresses, small MTUs.
 
 use super::{Party, TasksSubject, What};
 use crate::{Action, NodeId};
@@ -7,7 +7,7 @@ use crate::{Action, NodeId};
 const HEADERS: usize = 48;
 
 impl TasksSubject {
-    /// Gives a party the address of its latest present move.
+    /// Gives a party the address of its latest current move.
     pub(super) fn settle(&mut self, party: Party) {
         let node = self.stage.node(party);
         let is_its = |what: &What| matches!(what, What::Move { party: p, .. } if *p == party);
@@ -31,7 +31,7 @@ impl TasksSubject {
         }
     }
 
-    /// Limits datagrams to and from a party to the smallest present MTU.
+    /// Limits datagrams to and from a party to the smallest current MTU.
     pub(super) fn narrow(&mut self) {
         for (party, node) in self.stage.places.all().collect::<Vec<_>>() {
             let of_it = |what: &What| match what {

@@ -1,4 +1,4 @@
-//! The checks after the last fault: all heals, and the counters of all parties add up.
+//! The checks after the last fault: recovery and totals.
 
 use super::super::bound::bound;
 use super::super::excuses::Excuses;
@@ -9,23 +9,21 @@ use crate::tasks::nodes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::Executor;
 
-/// For this long afterwards, nothing that has ended may happen again.
+/// For this long afterwards, no ended task may have further events.
 const AFTERMATH: Nanos = 500 * MS;
-/// Interval of the checks whether all has ended.
 const CHECK_EVERY: Nanos = 100 * MS;
 
-/// A deadline that tasks that run postpone.
+/// A deadline that running tasks extend.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// The deadline if no task runs.
     until: Nanos,
-    /// The time in which tasks had run when it was set.
+    /// Total run time when it was set.
     busy: Nanos,
 }
 
 impl TasksSubject {
-    /// Every task of a living caller ends in time; then, within the same time, no party keeps a record of it, and nothing happens
-    /// after.
+    /// Every task of a live caller ends in time; within the same time again, no party keeps a record of it; then
+    /// nothing more happens.
     pub(super) fn all_heals(&mut self) -> Checked {
         self.all_end()?;
         self.soon(Self::is_calm)?;
@@ -34,7 +32,6 @@ impl TasksSubject {
         self.soon(Self::nothing_is_left)
     }
 
-    /// The condition becomes true within the time of T16.
     fn soon(&mut self, is_so: impl Fn(&Self) -> Checked) -> Checked {
         let patience = self.patience();
         while let Err(broken) = is_so(self) {
@@ -46,7 +43,7 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// T16: all tasks end within its bound from now on, besides the time in which tasks run.
+    /// T16: all tasks end within its bound from now on, without run times.
     fn all_end(&mut self) -> Checked {
         let patience = self.patience();
         while self.stage.world.now() < self.end_of(patience) {
@@ -67,13 +64,11 @@ impl TasksSubject {
         Patience { until: now + bound(&self.stage.trial), busy: self.stage.findings().callers.busy(now) }
     }
 
-    /// The present end of a deadline: the time in which tasks run does not count.
     fn end_of(&self, patience: Patience) -> Nanos {
         let busy = self.stage.findings().callers.busy(self.stage.world.now());
         patience.until + (busy - patience.busy)
     }
 
-    /// No task runs or is kept, and every slot asks.
     fn is_calm(&self) -> Checked {
         for (n, node) in self.stage.places.of(Party::Executor).enumerate() {
             let Some(executor) = nodes::executor(&self.stage.world, node) else { continue };
@@ -99,14 +94,14 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// The time in which switches give up the records of silent parties.
+    /// The time in which switches drop the records of silent parties.
     fn idle(&self) -> Nanos {
         let idle = |spec: &SwitchSpec| spec.client_idle_ms.max(spec.slot_idle_ms) + 2 * spec.lease_ms;
         self.stage.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
     }
 
-    /// T14: switches keep only the slots of executors that ask there. An executor that turned to another switch after a lost
-    /// datagram may have left that one only just now.
+    /// T14: switches keep only the slots of executors that ask there. An executor that turned to another switch after a
+    /// lost datagram may have left just now.
     fn nothing_is_left(&self) -> Checked {
         let executors: Vec<_> =
             self.stage.places.of(Party::Executor).filter_map(|node| nodes::executor(&self.stage.world, node)).collect();
@@ -121,7 +116,8 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// T14: an executor with fewer slots than it wants has its share of them at its switch: at least eight times the free ones.
+    /// T14: an executor with fewer slots than it wants has its share of them at its switch: at least eight times the
+    /// free ones.
     fn has_its_share(&self, executor: &Executor) -> bool {
         let known = self.stage.places.of(Party::Switch).zip(&self.stage.trial.switches);
         let free =
@@ -143,7 +139,7 @@ impl TasksSubject {
         for (n, node) in self.stage.places.of(Party::Executor).enumerate() {
             let Some(executor) = nodes::executor(&self.stage.world, node) else { continue };
             let c = executor.counters();
-            // An executor that returned to a switch may have found tasks there that it had left behind.
+            // An executor that returned to a switch may have found earlier tasks of its own there.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
             let ended = (c.runs, c.finished + c.parts) == (c.finished + running, c.delivered + c.given_up + kept);
             holds!(BOOKS, ended, "executor {n} counts {c:?}");
