@@ -1,4 +1,4 @@
-//! An agent before a store in this process: what drives it, and its HTTP server.
+//! An agent of a backend in this process, and its HTTP server.
 
 use crate::http::Http;
 use anyhow::Result;
@@ -11,16 +11,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A running agent; dropping it ends it.
+/// Stops on drop.
 #[derive(Debug)]
 pub(crate) struct RunningAgent {
-    /// The agent.
     pub agent: Arc<Agent>,
     http: Option<Http>,
 }
 
 impl RunningAgent {
-    /// Starts it. `on_failure` is called where it has to end by itself.
+    /// Calls `on_failure` if it has to stop by itself.
     pub(crate) fn start(
         options: AgentOptions,
         http: Option<SocketAddr>,
@@ -35,13 +34,11 @@ impl RunningAgent {
         Ok(Self { agent, http })
     }
 
-    /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
 }
 
-/// An agent as its HTTP server sees it.
 struct Seen {
     agent: Arc<Agent>,
     operator: Option<SocketAddr>,
@@ -82,7 +79,6 @@ impl Seen {
     }
 }
 
-/// What became of requests.
 fn counters(report: &AgentReport) -> ShellCounters {
     let server = report.server;
     let of_server = [

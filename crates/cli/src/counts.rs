@@ -1,4 +1,4 @@
-//! `--count`: counted resources of an executor, as people write them.
+//! `--count`: parses the counted resources of an executor.
 
 use crate::options::ConfigFile;
 use anyhow::Result;
@@ -11,9 +11,8 @@ use std::collections::HashSet;
 
 /// Variables that every command has.
 const TAKEN: [&str; 4] = ["ATTEMPT", "JID", "RUN", "TID"];
-/// What libraries for GPUs read.
+/// Read by GPU libraries.
 const GPUS: &str = "CUDA_VISIBLE_DEVICES";
-/// Units of amounts.
 const UNITS: [(&str, u64); 8] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -34,17 +33,16 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Whether nothing is counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.is_empty()
     }
 
-    /// The same for another process.
+    /// The flags for another process.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = String> {
         self.count.iter().map(|count| format!("--count={count}"))
     }
 
-    /// The resources, with the names of a configuration.
+    /// Resolves the names with the configuration.
     pub(crate) fn resources(&self, names: &ConfigFile) -> Result<Vec<CountedResource>> {
         let mut all: Vec<CountedResource> = Vec::new();
         for text in &self.count {
@@ -62,18 +60,15 @@ impl Counts {
     }
 }
 
-/// For a line about an executor: what it counts; nothing if that is nothing.
+/// Empty if nothing is counted.
 pub(crate) fn summary(counted: &[CountedResource]) -> String {
     let each: Vec<_> = counted.iter().map(|one| format!("{} {}", one.bundles(), one.name())).collect();
     if each.is_empty() { String::new() } else { format!(" (counts {})", each.join(", ")) }
 }
 
-/// What a resource consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum What {
-    /// The ids of each bundle.
     Ids(Vec<Vec<String>>),
-    /// So many bundles of so much.
     Amounts { count: u64, each: u64 },
 }
 
@@ -128,7 +123,7 @@ impl Counted {
         }
     }
 
-    /// Whether a machine of so many cores and bytes of memory has that: what other names stand for, nobody knows.
+    /// Names other than `cores` and `memory` have no known capacity.
     fn fits(&self, cores: u64, memory: Option<u64>) -> Result<(), String> {
         let (has, unit) = match self.name.as_str() {
             "core" | "cores" | "cpu" | "cpus" => (Some(cores), "cores"),
@@ -162,7 +157,7 @@ impl Counted {
     }
 }
 
-/// Bundles of ids, "0+1,2+3". Each id is in one of them.
+/// Parses bundles of ids, "0+1,2+3". Each id may appear once.
 fn ids(list: &str) -> Result<Vec<Vec<String>>, String> {
     let bundles: Vec<Vec<String>> =
         list.split(',').map(|bundle| bundle.split('+').map(|id| id.trim().to_owned()).collect()).collect();
@@ -182,7 +177,7 @@ fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// "16GiB" or "2", at least 1.
+/// Parses "16GiB" or "2"; at least 1.
 fn amount(text: &str) -> Option<u64> {
     let (digits, unit) =
         UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));

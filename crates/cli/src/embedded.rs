@@ -9,64 +9,58 @@ use midflight_terminal::switches::ANSWER_WITHIN;
 use rustix::process::geteuid;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// All resources: executors on this machine may use all of it.
+/// Executors on this machine may use everything.
 const ALL_RESOURCES: u8 = u8::MAX;
 
-/// Who may submit command lines, which then run as the user of this process, and see those of others as an executor; or use its store.
+/// A served user can submit command lines, which run as this process's user, see others' as an executor, and use the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServedUsers {
-    /// This process's own user, and root. Only where the switch listens on loopback.
+    /// This process's user, and root. Only if the switch listens on loopback.
     Own,
-    /// Whoever reaches the switch.
+    /// Everyone who reaches the switch.
     All,
 }
 
 impl ServedUsers {
-    /// This user only, unless others may reach the address anyway, or are asked for.
+    /// All if the address is not loopback, or `any_user` asks for it.
     pub(crate) fn at(listen: SocketAddr, any_user: bool) -> Self {
         if listen.ip().is_loopback() && !any_user { Self::Own } else { Self::All }
     }
 
-    /// The one user who is served, if it is one. Root is always served.
+    /// The only served user besides root, if there is one.
     pub(crate) fn user(self) -> Option<u32> {
         (self == Self::Own).then(|| geteuid().as_raw())
     }
 
-    /// Lets a switch serve these users.
     pub(crate) fn apply<P: SwitchProgram>(self, prepared: &mut Prepared<P>) -> Result<()> {
         let advice = "cannot serve one user only (midflight up --any-user serves all, and map --switch uses it)";
         self.user().map_or(Ok(()), |user| prepared.serve_only(user).context(advice))
     }
 }
 
-/// The executors that are started in this process.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalExecutors<'a> {
-    /// How many.
     pub executors: u32,
-    /// Slots of each.
     pub slots: u32,
-    /// What each counts.
     pub counted: &'a [CountedResource],
-    /// Where they are, in turn; empty: nowhere.
+    /// Places, assigned in turn; may be empty.
     pub places: &'a [String],
-    /// Where each keeps large outputs, and how many bytes of them.
+    /// Storage of large outputs, and its bound.
     pub blobs: BlobOptions,
-    /// How they run Python functions, if they do.
+    /// `None` if they run no Python functions.
     pub python: Option<PythonOptions>,
 }
 
-/// A running switch and its executors; dropping it ends them and kills what runs.
+/// Stops on drop, and kills running commands.
 #[derive(Debug)]
 pub(crate) struct Embedded {
-    /// Dropped first: executors leave before their switch does.
+    /// Dropped first: executors leave before the switch stops.
     pub executors: Vec<Executor>,
-    /// The switch.
     pub running: Running,
 }
 
 impl Embedded {
-    /// The executors are all registered when this returns.
+    /// Returns once all executors are registered.
     pub(crate) fn start(config: &Config, here: &LocalExecutors<'_>, served: ServedUsers) -> Result<Self> {
         let slots = here.slots;
         raise_open_files(here.executors.saturating_mul(slots));
@@ -105,13 +99,11 @@ impl Embedded {
         Self::start(&Config { switch, ..Config::default() }, &here, ServedUsers::Own)
     }
 
-    /// The address of the switch for clients on this machine.
     pub(crate) fn address(&self) -> SocketAddr {
         loopback(self.running.switch.local_addr())
     }
 }
 
-/// The address by which this machine reaches a listener.
 fn loopback(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());

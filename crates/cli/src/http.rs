@@ -5,7 +5,7 @@ use midflight_control::http::{Limits, Server, Source};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// A running server; dropping it ends it. The data path has a thread of its own.
+/// Stops on drop. The data path has its own thread.
 #[derive(Debug)]
 pub(crate) struct Http {
     address: SocketAddr,
@@ -13,7 +13,6 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Serves what `source` says.
     pub(crate) fn serve(listener: TcpListener, source: Arc<dyn Source>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -30,13 +29,12 @@ impl Http {
         Ok(Self { address, _runtime: runtime })
     }
 
-    /// Where it serves.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// For the first line that a process prints.
+/// The HTTP server's part of the first line of output.
 pub(crate) fn describe(http: Option<SocketAddr>) -> String {
     http.map_or_else(|| "off".into(), |address| format!("http://{address}"))
 }

@@ -1,5 +1,5 @@
-//! The `midflight` command: one file per subcommand in [`commands`]. The laboratory's command has the same subcommands and others, so
-//! this is a library.
+//! The `midflight` command: one file per subcommand in [`commands`]. A library, because the laboratory's command includes the same
+//! subcommands.
 
 #[macro_use(eprint, eprintln)]
 extern crate midflight_terminal;
@@ -75,7 +75,7 @@ mod tests {
     use super::Cli;
     use clap::CommandFactory;
 
-    /// clap breaks longer lines at any place.
+    /// clap breaks longer lines anywhere.
     const WIDTH: usize = 100;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The operator's socket of a process: `midflight purge` reaches a switch over it, `midflight kv members` a replica.
+//! The operator's socket of a process, for `midflight purge` (a switch) and `midflight kv members` (a replica).
 
 use anyhow::{Context, Result};
 use midflight_control::admin;
@@ -7,13 +7,12 @@ use serde::de::DeserializeOwned;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-/// The operator's socket, which listens but does not answer yet: listening may need privileges, answering needs none.
+/// Listens but does not answer yet: only listening may need privileges.
 #[derive(Debug)]
 pub(crate) struct OperatorSocket(Option<UnixListener>);
 
 impl OperatorSocket {
-    /// Listens there, if there is to be a socket. If the path `is_default` and cannot be used, warns that `command` will not reach
-    /// this process, and goes on without a socket.
+    /// If the path `is_default` and unusable, warns that `command` will not reach this process, and continues without a socket.
     pub(crate) fn bind(path: Option<PathBuf>, is_default: bool, command: &str) -> Result<Self> {
         let Some(path) = path else { return Ok(Self(None)) };
         match admin::listen(&path) {
@@ -29,7 +28,7 @@ impl OperatorSocket {
         }
     }
 
-    /// Answers requests, on a thread of its own.
+    /// Answers requests on its own thread.
     pub(crate) fn serve<Q: DeserializeOwned, A: Serialize>(
         self,
         answer: impl FnMut(Q) -> Result<A, String> + Send + 'static,

@@ -21,25 +21,23 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The file, or the defaults without one.
+    /// Defaults without a file.
     pub(crate) fn load<T: ProgramTable>(&self) -> Result<Config<T>> {
         self.config.as_deref().map_or_else(|| Ok(Config::default()), |file| Config::load(file).map_err(error))
     }
 
-    /// The keys of executors.
     pub(crate) fn executors(&self) -> Result<ExecutorsTable> {
         let config: Config = self.load()?;
         Ok(config.program.executors)
     }
 
-    /// The mask of a list of names.
     pub(crate) fn mask(&self, list: &str) -> Result<u8> {
         let config: Config = self.load()?;
         config.program.resources.mask(list).map_err(error)
     }
 }
 
-/// Applies the configuration's prefetch settings and its limit of waiting tasks to an executor.
+/// Applies the configuration's prefetch settings and limit of waiting tasks to an executor.
 pub(crate) fn ask_ahead(builder: ExecutorBuilder, keys: ExecutorsTable) -> ExecutorBuilder {
     let builder = builder.ahead(keys.ahead);
     let builder = keys.waiting.into_iter().fold(builder, ExecutorBuilder::waiting);
@@ -55,7 +53,6 @@ pub(crate) struct OutputDisk {
 }
 
 impl OutputDisk {
-    /// The options of a blob store with files in this directory.
     pub(crate) fn blobs(self, directory: Option<PathBuf>) -> BlobOptions {
         let default = BlobOptions::default();
         let max_file_bytes = self.output_disk.map_or(default.max_file_bytes, |mib| u64::from(mib) << 20);
@@ -74,7 +71,6 @@ pub(crate) struct OutputFiles {
 }
 
 impl OutputFiles {
-    /// The options of an executor's blob store.
     pub(crate) fn blobs(&self) -> Result<BlobOptions> {
         if let Some(directory) = self.output_dir.as_deref().filter(|directory| !directory.is_dir()) {
             let path = directory.display();
@@ -83,7 +79,7 @@ impl OutputFiles {
         Ok(self.disk.blobs(self.output_dir.clone()))
     }
 
-    /// The same options for an executor that is another process.
+    /// The flags for an executor in another process.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let disk = self.disk.output_disk.map(|mib| format!("--output-disk={mib}").into());
         let directory = self.output_dir.clone().map(PathBuf::into_os_string);
@@ -111,7 +107,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// `None`: none.
+    /// `None` if Python is off.
     pub(crate) fn options(&self) -> Result<Option<PythonOptions>> {
         let Some(interpreter) = self.interpreter() else {
             let given =
@@ -130,7 +126,7 @@ impl Python {
         self.python.clone().or_else(|| self.venv.as_ref().map(|directory| directory.join("bin/python")))
     }
 
-    /// The same options for an executor that is another process.
+    /// The flags for an executor in another process.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let interpreter = self.interpreter().map(|python| ["--python".into(), python.into_os_string()]);
         let tasks = self.python_tasks.map(|tasks| format!("--python-tasks={tasks}").into());
@@ -163,7 +159,6 @@ pub(crate) struct TaskOptions {
 }
 
 impl TaskOptions {
-    /// Where the tasks prefer to run.
     pub(crate) fn preference(&self) -> Result<Option<Preference>> {
         let Some(place) = self.prefer.as_deref().map(place).transpose()? else { return Ok(None) };
         if self.patience > LONGEST_PATIENCE {
@@ -176,7 +171,6 @@ impl TaskOptions {
     }
 }
 
-/// The names in a list of places, such as `node3,rack7`.
 pub(crate) fn places(list: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).map(place).collect::<Result<_>>()?;
     if names.len() > SLOT_PLACES {
@@ -193,7 +187,7 @@ fn place(name: &str) -> Result<&str> {
     if is_name { Ok(name) } else { Err(error(format!("{name:?} is no name of a place: use no comma and no space"))) }
 }
 
-/// Flags win over the file.
+/// Flags override the file.
 pub(crate) fn override_addresses(switch: &mut SwitchTable, listen: Option<&str>, http: Option<&str>) -> Result<()> {
     if let Some(listen) = listen {
         switch.listen = resolve(listen)?;
@@ -204,7 +198,7 @@ pub(crate) fn override_addresses(switch: &mut SwitchTable, listen: Option<&str>,
     Ok(())
 }
 
-/// Where to serve HTTP; `None` for "off".
+/// `None` for "off".
 pub(crate) fn http_address(text: &str) -> Result<Option<SocketAddr>> {
     if matches!(text, "off" | "") { Ok(None) } else { resolve(text).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! A replica in this process: what drives it, its HTTP server and its operator's socket.
+//! A replica in this process, with its HTTP server and operator's socket.
 
 use crate::http::Http;
 use crate::operator_socket::OperatorSocket;
@@ -16,35 +16,29 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Which replica, and how it runs.
 #[derive(Debug)]
 pub(crate) struct Which<'a> {
-    /// Its set.
     pub set: &'a SetTable,
-    /// Its id.
     pub id: u64,
-    /// What it does where there is no data.
+    /// How to start without data.
     pub start: ReplicaStart,
-    /// The directory of its data.
     pub data: PathBuf,
-    /// What it acknowledges survives a power cut.
+    /// Acknowledged writes survive a power cut.
     pub fsync: bool,
-    /// Where `/metrics` and the others are served, if at all.
     pub http: Option<SocketAddr>,
-    /// Host names, beside IP addresses and `localhost`, under which its page may be opened.
+    /// Host names for its page, in addition to IP addresses and `localhost`.
     pub http_names: Vec<String>,
 }
 
-/// A running replica; dropping it ends it.
+/// Stops on drop.
 #[derive(Debug)]
 pub(crate) struct RunningReplica {
-    /// The replica.
     pub process: Arc<ReplicaProcess>,
     http: Option<Http>,
 }
 
 impl RunningReplica {
-    /// Starts it. `on_failure` is called where it has to end by itself.
+    /// Calls `on_failure` if it has to stop by itself.
     pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
         let Which { set, id, start, data, fsync, http, http_names } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
@@ -61,7 +55,6 @@ impl RunningReplica {
         Ok(Self { process, http })
     }
 
-    /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
@@ -103,7 +96,6 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
     ReplicaStatus::new(set, &status, &counters, &times, shell)
 }
 
-/// A replica as its HTTP server sees it.
 struct Seen {
     process: Arc<ReplicaProcess>,
     set: u16,

@@ -1,4 +1,4 @@
-//! What any command with subcommands does around them: errors of usage on one line, a log, an exit code.
+//! The process around any command: usage errors on one line, logging, exit code.
 
 use crate::commands::map::FROM_PARALLEL;
 use crate::commands::map::parallel::instead_of;
@@ -11,22 +11,22 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// A command line.
+/// A command line with its settings.
 pub trait CommandLine: Parser {
-    /// What `--log` says.
+    /// The value of `--log`.
     fn log(&self) -> Option<&str>;
-    /// How much is logged without it.
+    /// The log filter without `--log`.
     fn default_log(&self) -> &'static str;
-    /// Whether a closed pipe (`| head`) ends it at once.
+    /// Whether a closed pipe (`| head`) ends the process at once.
     fn ends_with_its_reader(&self) -> bool;
-    /// Runs it, and returns the exit code.
+    /// Runs the command and returns the exit code.
     ///
     /// # Errors
-    /// Of usage, or why it failed.
+    /// For wrong usage, or with the reason of the failure.
     fn run(self) -> Result<ExitCode>;
 }
 
-/// The whole of a process: parses its command line, and runs it.
+/// Parses the process's command line and runs it.
 #[must_use]
 pub fn main<C: CommandLine>() -> ExitCode {
     let cli = match C::try_parse() {
@@ -44,10 +44,9 @@ pub fn main<C: CommandLine>() -> ExitCode {
     result.unwrap_or_else(|error| end(&error))
 }
 
-/// Prints what is no error to clap: a help or the version.
 fn print_help(help: &clap::Error) -> ExitCode {
     match help.print() {
-        // A help that was not asked for is on stderr, and its exit code says more.
+        // Unrequested help goes to stderr, with an exit code for wrong usage.
         Err(error) if !help.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
             end(&anyhow::Error::new(error).context("cannot write the output"))
         }
@@ -55,7 +54,7 @@ fn print_help(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// Prints why a command failed, and returns its exit code.
+/// Returns the exit code.
 fn end(error: &anyhow::Error) -> ExitCode {
     if error.is::<Interrupted>() {
         eprintln!("{error}");
@@ -65,7 +64,7 @@ fn end(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.is::<UsageError>() { USAGE } else { FAILURE })
 }
 
-/// Options of GNU parallel that `map` does not have: clap would propose one with a similar name.
+/// clap would suggest an option with a similar name.
 fn of_parallel(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_of_map = error.kind() == ErrorKind::UnknownArgument && error.to_string().contains("Usage: midflight map ");
@@ -73,7 +72,7 @@ fn of_parallel(error: &clap::Error) -> Option<String> {
     Some(format!("error: map has no {option}: {instead} ({FROM_PARALLEL})"))
 }
 
-/// clap's errors span paragraphs, the last of which are the usage and a pointer to the help.
+/// Drops the last paragraphs: the usage and a pointer to the help.
 fn in_one_line(error: &str) -> String {
     let rest = |paragraph: &&str| !paragraph.starts_with("Usage:") && !paragraph.starts_with("For more information");
     let words = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -88,7 +87,7 @@ fn start_log(filter: Option<&str>, default: &str) -> anyhow::Result<()> {
         usage::error(format!("--log {text}: {error}; use error, warn, info, debug, trace or target=level lists"))
     })?;
     let ansi = std::io::stderr().is_terminal();
-    // A log that cannot be written is no reason to end: the subscriber would report it to stderr, and panic there.
+    // The subscriber would report a write error to stderr, and panic there.
     let log = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter);
     log.with_writer(std::io::stderr).with_ansi(ansi).init();
     Ok(())

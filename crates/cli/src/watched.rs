@@ -1,4 +1,4 @@
-//! An executor as its HTTP server sees it.
+//! An executor as the source of its HTTP server.
 
 use midflight_control::ShellCounters;
 use midflight_control::executor::{ExecutorStatus, FunctionStatus, ResourceStatus};
@@ -9,14 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// See the module.
 pub(crate) struct Watched {
     executor: Arc<Executor>,
     started: Instant,
 }
 
 impl Watched {
-    /// From now on.
     pub(crate) fn new(executor: Arc<Executor>) -> Self {
         Self { executor, started: Instant::now() }
     }
@@ -56,7 +54,7 @@ impl Source for Watched {
         Box::new(self.status())
     }
 
-    /// It is seen by its slots.
+    /// Its slots show whether it is alive.
     fn silent_for(&self) -> Duration {
         Duration::ZERO
     }

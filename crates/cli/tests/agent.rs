@@ -1,4 +1,4 @@
-//! `midflight agent` as a process, before a store of one thread.
+//! `midflight agent` as a process, in front of a single-threaded backend.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// It answers each `get` with the key as its value, after so long.
+/// Answers `get` with the key, after the delay `takes`.
 fn store(listener: TcpListener, takes: Duration) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -50,7 +50,7 @@ fn send_get(agent: SocketAddr, key: &str) -> TcpStream {
     stream
 }
 
-/// What is answered, as its value or the reason why there is none.
+/// The value, or the reason why there is none.
 fn answer(mut stream: TcpStream) -> Result<String, String> {
     let mut come = Vec::new();
     loop {
@@ -67,7 +67,7 @@ fn answer(mut stream: TcpStream) -> Result<String, String> {
     }
 }
 
-/// The body of a page of its HTTP server, and the load report in the head.
+/// The body, and the load report in the header.
 fn page(http: &str, path: &str, format: &str) -> (String, Option<String>) {
     let url = format!("http://{http}{path}");
     let mut response = ureq::get(url).header("endpoint-load-metrics-format", format).call().unwrap();

@@ -1,4 +1,4 @@
-//! Switch, executors and clients as processes: the first steps of a new user, and how processes end.
+//! Switch, executors and clients as processes: a new user's first steps, and shutdown.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -41,7 +41,7 @@ fn status_metrics_and_health_say_what_happened() {
     assert_eq!(run(&["submit", "noop", "-n", "100", "--switch", &address.to_string()]).code, Some(0));
     wait_until("100 tasks are counted as completed", || status(&switch.http())["tasks"]["completed"] == 100);
     wait_until("all slots are parked", || status(&switch.http())["parked"] == 4);
-    // An executor that has asked ahead has further slots, which are never parked.
+    // An executor that prefetches has more slots, which never park.
     let people = run(&["status", "--http", &switch.http()]).stdout;
     assert!(people.contains(" registered: 0 busy, 4 parked") && people.contains("100 completed"), "{people}");
     let metrics = get(&switch.http(), "/metrics");
@@ -74,7 +74,7 @@ fn t7_a_small_queue_refuses_tasks_and_none_is_lost() {
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     let address = switch.address();
     let _executor = Running::executor(address, 2, &[]);
-    // More tasks than the client's share of the queue (T14): it gets FULL or SHARE and sends the rest again; none is lost.
+    // More tasks than the client's share (T14): FULL or SHARE makes it send the rest again; no task is lost.
     let said = run(&["submit", "noop", "-n", "200", "--priority", "2", "--switch", &address.to_string()]);
     assert_eq!(said.code, Some(0), "{said:?}");
     wait_until("all are completed", || status(&switch.http())["tasks"]["completed"] == 200);

@@ -1,4 +1,4 @@
-//! T18, counted resources by the command: each task has a GPU of its own, or none.
+//! T18: each task gets its own GPU, or none.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Directory, Running, run, run_with};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Prints which GPU it has, and from when to when.
+/// Prints its GPU, and its start and end.
 const USE_IT: &str =
     "from=$(date +%s%N); sleep 0.05; echo \"$CUDA_VISIBLE_DEVICES $MIDFLIGHT_GPU $from $(date +%s%N)\"";
 
@@ -37,7 +37,7 @@ fn t18_two_gpus_serve_four_slots_and_no_two_tasks_at_once() {
         times.sort_unstable();
         assert!(times.windows(2).all(|two| two[0].1 <= two[1].0), "two tasks have {gpu}: {times:?}");
     }
-    // Who requires none is told of none, and needs no free GPU: four of them run at once.
+    // Tasks without a GPU need no free one: four of them run at once.
     let together = "touch $TOGETHER.{}; for i in $(seq 200); do \
                     [ $(ls $TOGETHER.* | wc -l) = 4 ] && echo \"all${CUDA_VISIBLE_DEVICES}\" && exit 0; sleep 0.02; done; exit 1";
     let together = together.replace("$TOGETHER", &directory.path("t"));

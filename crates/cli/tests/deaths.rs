@@ -1,4 +1,4 @@
-//! Commands end with whoever ran them, however that one ended: real processes.
+//! Commands end with the process that ran them, however it ended.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -10,26 +10,24 @@ use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
 
-/// Processes of a command: its shell, which leads its group, and one that has left the group.
+/// Processes of a command: its shell, which leads its group, and one that left the group.
 struct Command<'a> {
     directory: &'a Directory,
 }
 
 impl Command<'_> {
-    /// A command line that never ends by itself.
     fn line(&self) -> String {
         let [shell, outside] = ["shell", "outside"].map(|name| self.directory.path(name));
         format!("setsid sh -c 'echo $$ > {outside}; sleep 1000; :' & echo $$ > {shell}; sleep 1000 | sleep 1000; :")
     }
 
-    /// Waits until it runs.
     fn wait(&self) {
         let written = |name| std::fs::read_to_string(self.directory.path(name)).is_ok_and(|text| text.ends_with('\n'));
         wait_until("the command runs", || written("shell") && written("outside"));
         assert!(self.lives());
     }
 
-    /// Whether any process of its two groups is there and no zombie.
+    /// A process of its two groups exists and is no zombie.
     fn lives(&self) -> bool {
         let group = |name| std::fs::read_to_string(self.directory.path(name)).unwrap().trim().to_owned();
         let groups = [group("shell"), group("outside")];
@@ -37,19 +35,18 @@ impl Command<'_> {
     }
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     state: String,
     parent: String,
     group: String,
 }
 
-/// Of all processes.
 fn stats() -> Vec<Stat> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
     let stat = |text: String| {
-        // The fields after the name, which may have blanks.
+        // Fields after the name, which may contain blanks.
         let mut fields = text.rsplit(')').next().unwrap().split_whitespace().map(str::to_owned);
         let mut next = || fields.next().unwrap();
         Stat { state: next(), parent: next(), group: next() }
@@ -57,7 +54,7 @@ fn stats() -> Vec<Stat> {
     stats.map(stat).collect()
 }
 
-/// Starts the command on an executor of the switch at this address, and waits until it runs.
+/// Waits until it runs.
 fn submit(command: &Command<'_>, switch: SocketAddr) -> Client {
     let client = Client::connect(ClientOptions::new(vec![switch])).unwrap();
     let _job = client.submit(Job::builder("exec").task(command.line()).build()).unwrap();
@@ -65,7 +62,7 @@ fn submit(command: &Command<'_>, switch: SocketAddr) -> Client {
     client
 }
 
-/// Interrupts it until it has ended: once it may only finish what runs.
+/// The first signal only drains.
 fn interrupt_twice(child: &mut Child) {
     wait_until("the second Ctrl-C ends it", || {
         signal(child, Signal::INT);
@@ -78,7 +75,7 @@ fn kill(child: &mut Child) {
     child.wait().unwrap();
 }
 
-/// What the command runs under, ended by `end`.
+/// Starts an executor with a command, stops the executor with `end`, and checks that the command ends.
 #[track_caller]
 fn ends_with_an_executor(name: &str, end: fn(&mut Child)) {
     let directory = Directory::new(name);
@@ -135,7 +132,7 @@ fn a_command_ends_when_up_is_killed() {
 
 #[test]
 fn a_command_ends_when_the_terminal_of_its_map_goes_away() {
-    // Under nohup(1) all that the test starts ignores the signal, too.
+    // Under nohup(1), all children of the test ignore the signal too.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 << (Signal::HUP.as_raw() - 1) != 0 {
@@ -150,7 +147,7 @@ fn a_command_ends_when_its_map_is_killed() {
     ends_with_map("deaths-map-killed", Signal::KILL);
 }
 
-/// An executor may itself be the command of another one: its reaper must not be killed with it.
+/// An executor may be the command of another one, whose reaper must not be killed with it.
 #[test]
 fn commands_of_a_command_end_with_the_outer_executor() {
     let directory = Directory::new("deaths-nested");

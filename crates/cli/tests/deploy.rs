@@ -1,4 +1,4 @@
-//! What is installed with the command: manual pages, completions, units for systemd, manifests for Kubernetes.
+//! Files installed with the command: manual pages, completions, systemd units, Kubernetes manifests.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What another program says, if it is installed.
+/// `None` if it is not installed.
 fn output(program: &str, args: &[&str]) -> Option<Output> {
     match Command::new(program).args(args).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -24,7 +24,7 @@ fn output(program: &str, args: &[&str]) -> Option<Output> {
     }
 }
 
-/// Asserts that a program, if it is installed, ends well and says nothing to stderr.
+/// Asserts that a program, if installed, succeeds with empty stderr.
 #[track_caller]
 fn assert_silent(program: &str, args: &[&str]) {
     if let Some(output) = output(program, args) {
@@ -33,7 +33,7 @@ fn assert_silent(program: &str, args: &[&str]) {
     }
 }
 
-/// Asserts that these words, which follow `midflight`, are a subcommand and flags that it has.
+/// Asserts that `midflight` has this subcommand and these flags.
 #[track_caller]
 fn assert_flags_exist(words: &[String]) {
     let help = run(&[&words[0], "--help"]).stdout;
@@ -75,7 +75,6 @@ fn completions_are_scripts_that_their_shells_take() {
     assert_silent("fish", &["--no-execute", &script("fish")]);
 }
 
-/// The units, by name.
 fn units() -> BTreeMap<String, String> {
     let files = std::fs::read_dir(root().join("deploy/systemd")).unwrap().map(|file| file.unwrap().path());
     let units = files.filter(|file| file.extension().is_some_and(|ending| ending == "service"));
@@ -114,7 +113,7 @@ fn manifests_call_the_command_as_it_is() {
     let of_midflight: Vec<_> = calls.iter().filter(|call| call.len() > 1).collect();
     assert_eq!(of_midflight.len(), 2, "{calls:?}");
     of_midflight.into_iter().for_each(|call| assert_flags_exist(call));
-    // The configuration that switch and executors read.
+    // The configuration of switch and executors.
     let block = manifest.split_once("midflight.toml: |\n").unwrap().1.split("---").next().unwrap();
     let directory = Directory::new("manifests");
     let file = directory.write("midflight.toml", &block.replace("\n    ", "\n"));

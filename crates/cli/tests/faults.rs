@@ -1,5 +1,5 @@
-//! Processes die midway: every task completes, its caller sees one result, and the time to recover is printed
-//! (`cargo test -p midflight-cli --test faults -- --nocapture`).
+//! Processes die during a job: every task completes, its caller sees one result. Prints the recovery time (`cargo test -p midflight-cli
+//! --test faults -- --nocapture`).
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -65,7 +65,7 @@ fn t9_the_switch_is_killed_and_restarted_and_every_task_completes_once() {
     seen.take(TASKS / 4);
     world.switch.child.kill().unwrap();
     world.switch.child.wait().unwrap();
-    // What was with the executors when the switch died still comes.
+    // Results of tasks that were at executors when the switch died still arrive.
     while seen.take_within(Duration::from_millis(50)) {}
     let dead = Instant::now();
     world.switch = start_switch(&world.directory, &address);

@@ -1,4 +1,4 @@
-//! `./do` on machines that lack something.
+//! `./do` on machines without some tools.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,15 +9,15 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// What `./do` calls before it installs anything.
+/// All that it uses before it installs anything.
 const TOOLS: [&str; 11] = ["sh", "dirname", "sed", "grep", "sort", "tr", "head", "mktemp", "rm", "env", "cat"];
 
-/// Runs `./do setup` as root on a machine that has no compiler, with this script as its apt-get.
+/// Runs `./do setup` as root without a compiler; `apt_get` is the script used as apt-get.
 fn without_a_compiler(name: &str, apt_get: &str) -> (Directory, Said) {
     on_an_empty_machine(name, 0, "setup", apt_get)
 }
 
-/// Runs `./do` for this target, as this user.
+/// Runs `./do` for this target as this user.
 fn on_an_empty_machine(name: &str, user: u32, target: &str, apt_get: &str) -> (Directory, Said) {
     let directory = Directory::new(name);
     for tool in TOOLS {
@@ -35,7 +35,7 @@ fn on_an_empty_machine(name: &str, user: u32, target: &str, apt_get: &str) -> (D
 
 #[test]
 fn another_apt_get_is_waited_for() {
-    // Its lock is held twice; then something is really missing.
+    // The lock is held on the first two tries; then a package is really missing.
     let apt_get = r#"
         held='E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)'
         case $(cat "$0.calls" 2>/dev/null) in

@@ -1,4 +1,4 @@
-//! Jobs that outlive their terminal: real processes, and a submitter that is killed at any time.
+//! Jobs that outlive their terminal, with a submitter that is killed at any time.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A switch, an executor, and a state directory of its own.
+/// With a private state directory.
 struct Site {
     state: String,
     switch: Running,
     _executor: Running,
     directory: Directory,
-    /// Where the state directory is one of its own.
+    /// The state directory's own disk.
     small: Option<Small>,
 }
 
@@ -38,7 +38,6 @@ impl Site {
         self.command(args).output().unwrap().into()
     }
 
-    /// Submits command lines; the number of the job.
     #[track_caller]
     fn submit(&self, line: &str, more: &[&str]) -> String {
         let switch = self.switch.address().to_string();
@@ -63,7 +62,7 @@ impl Site {
         self.job(job)["state"].as_str().unwrap().to_owned()
     }
 
-    /// The submitter's process; one is started if none runs.
+    /// Starts one if none runs.
     #[track_caller]
     fn submitter(&self) -> Pid {
         let said = self.run(&["job", "status", "--json"]);
@@ -83,7 +82,7 @@ impl Drop for Site {
         let status = serde_json::from_slice::<Value>(&said.stdout).unwrap_or_default();
         let pid = status["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = pid {
-            let _ = kill_process(pid, Signal::KILL); // an error means that it has ended
+            let _ = kill_process(pid, Signal::KILL); // an error means that it has exited
         }
     }
 }
@@ -99,7 +98,7 @@ fn commands_run_once_however_often_the_submitter_is_killed() {
         wait_until("some have run", || lines() > part * 40);
         site.kill_submitter();
         if part == 3 {
-            std::fs::remove_file(format!("{}/socket", site.state)).unwrap(); // as after a restart of the machine
+            std::fs::remove_file(format!("{}/socket", site.state)).unwrap(); // as after a reboot
         }
         site.submitter();
     }
@@ -160,7 +159,7 @@ fn jobs_begin_or_are_skipped_as_those_before_them_have_ended() {
         ("waiting".into(), "skipped".into(), "skipped".into())
     );
     assert_eq!(site.job(&bad)["ended"][0]["code"], 7);
-    site.kill_submitter(); // the dependencies are in the store
+    site.kill_submitter(); // the store keeps the dependencies
     std::fs::write(&gate, "").unwrap();
     assert_eq!(site.wait(&both), Some(0));
     let late = site.submit("true", &["--after", &bad]);
@@ -300,7 +299,7 @@ fn a_full_disk_refuses_jobs_and_loses_none_that_was_accepted() {
     let gate = site.directory.path("gate");
     let job = site
         .submit(&format!("while ! test -e {gate}; do sleep 0.02; done; echo $MIDFLIGHT_INDEX"), &["--array", "1-20"]);
-    // All but nothing of the disk is somebody else's.
+    // Another user's file fills almost all of the disk.
     let filler = small.fill();
     let switch = site.switch.address().to_string();
     let long = "x".repeat(100_000);

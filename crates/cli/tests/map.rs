@@ -1,4 +1,4 @@
-//! `midflight map`: what it prints, in which order, and its exit code.
+//! `midflight map`: output, order and exit code.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn output_comes_in_the_order_of_the_input() {
-    // The later, the sooner it ends.
+    // Later commands end sooner.
     let lines: String = (0..8).map(|i| format!("sleep 0.0{}; echo out {i}; echo err {i} >&2\n", 8 - i)).collect();
     let said = run_with(&["map", "--jobs", "8"], &lines);
     let expected = |name: &str| (0..8).map(|i| format!("{name} {i}\n")).collect::<String>();
@@ -95,7 +95,7 @@ fn t5_commands_run_where_their_resources_are() {
     assert_eq!(said.stdout, format!("{}\n", rich.child.id()).repeat(6));
 }
 
-/// Starts 50 commands on one slot, the first of which ends when the file `go` appears, and waits until it runs.
+/// 50 commands on one slot; the first one waits for the file `go`. Waits until it runs.
 fn blocked(directory: &Directory) -> Child {
     let (started, go) = (directory.path("started"), directory.path("go"));
     let first = format!("touch {started}; while [ ! -e {go} ]; do sleep 0.01; done; echo first\n");
@@ -104,7 +104,7 @@ fn blocked(directory: &Directory) -> Child {
     map
 }
 
-/// Interrupts it and waits until it has said so; what else it says comes by what is returned.
+/// Waits for `map`'s message, and returns the rest of its stderr.
 fn interrupt(map: &mut Child) -> impl Read + use<> {
     let mut stderr = BufReader::new(map.stderr.take().unwrap());
     signal(map, Signal::INT);
@@ -152,7 +152,7 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_it() {
         stderr.read_line(&mut said).unwrap();
         assert!(said.contains("interrupted: cancelling"), "{said}");
         for &next in last {
-            std::thread::sleep(Duration::from_millis(50)); // two signals that are pending are one
+            std::thread::sleep(Duration::from_millis(50)); // two pending signals would merge into one
             signal(&map, next);
         }
         wait_until("it has ended, though nobody has read", || map.try_wait().unwrap().is_some());
@@ -175,7 +175,6 @@ fn a_reader_that_does_not_read_costs_little_memory() {
     assert!(peak <= 100, "{peak} MiB of 200");
 }
 
-/// The most memory that a process has had, in MiB.
 fn peak_mib(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -213,8 +212,7 @@ fn an_input_without_an_end_takes_little_memory() {
     assert!(written < 1000, "it reads only as far ahead as it needs, not {written} thousand lines");
 }
 
-/// Runs commands whose outputs have to wait until all of them have run, because the first one ends last. Each writes so many bytes of
-/// its number's last digit, and a line's end.
+/// Runs commands whose outputs wait for the first one, which ends last. Each writes `lengths` bytes of a digit, and a line end.
 fn waiting_for_the_first(name: &str, lengths: &[usize], more: &[&str]) -> Said {
     let directory = Directory::new(name);
     let (go, done) = (directory.path("go"), directory.write("done", ""));
@@ -363,7 +361,7 @@ fn t5_without_an_executor_that_has_the_resources_it_says_so_and_gives_up() {
     assert!(lines.last().unwrap().starts_with("error: no executor has taken a command within"), "{said:?}");
 }
 
-/// Two hundred commands at a time need more open files than that, also those that need a shell.
+/// Two hundred parallel commands need more open files than `map`'s own limit, with or without a shell.
 #[test]
 fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
     for line in ["grep files /proc/self/limits", "ulimit -Sn; sleep 0.3"] {

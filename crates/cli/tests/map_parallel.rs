@@ -1,4 +1,4 @@
-//! `midflight map` for those who know GNU parallel: sources, replacement strings, logs, halts.
+//! `midflight map` for users of GNU parallel.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs it, and asserts that all commands succeeded; the lines of its stdout.
+/// Asserts that all commands succeeded; returns the lines of stdout.
 #[track_caller]
 fn lines(said: &Said) -> Vec<&str> {
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -67,7 +67,7 @@ fn a_cr_belongs_to_its_line() {
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "<x\r><y\r>"), "{said:?}");
 }
 
-/// The options that the guide's table of GNU parallel's leaves out.
+/// Options in the guide's table of those that `map` lacks.
 fn left_out() -> Vec<String> {
     let guide = include_str!("../../../docs/map.md");
     let (_, table) = guide.split_once("## From GNU parallel").unwrap();
@@ -276,7 +276,7 @@ fn a_joblog_with_a_command_that_is_too_long_can_be_gone_on_with() {
     assert!(said.code == Some(1) && !said.stderr.contains("error: "), "{}", said.stderr);
 }
 
-/// The fields of a joblog's lines that are the same each time: Seq, Exitval, Signal and Command.
+/// The reproducible fields of a joblog's lines: Seq, Exitval, Signal and Command.
 fn joblog(path: &str) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines();
@@ -405,7 +405,7 @@ fn a_full_disk_under_the_joblog_is_said_and_loses_no_output() {
     // Room for two of four commands.
     let directory = Directory::new("map-full");
     let log = directory.path("log");
-    // In blocks of 512 bytes; without the signal a write beyond that is an error.
+    // In blocks of 512 bytes. With SIGXFSZ ignored, a write beyond the limit fails instead.
     let script = format!("trap '' XFSZ; ulimit -f 128; exec {} map --quiet --joblog {log} -j 1", common::MIDFLIGHT);
     let mut command = std::process::Command::new("sh");
     let long = "x".repeat(30_000);

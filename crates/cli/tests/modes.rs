@@ -1,4 +1,4 @@
-//! What commands make is their owner's only, also where the umask takes nothing away: `docs/internals/security.md` lists it.
+//! Files that commands create are private to their owner, also with umask 0: `docs/internals/security.md` lists them.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,7 +11,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A place for all that commands make by themselves. Its own directory is the test's.
 struct Place(Directory);
 
 impl Place {
@@ -44,14 +43,14 @@ impl Place {
         Running::spawn(self.command(args))
     }
 
-    /// Asserts that no other user can access the files made here or opened by the process. Returns these files.
+    /// No other user can access the files created here or opened by the process. Returns them.
     #[track_caller]
     fn assert_private(&self, process: Option<&Running>) -> Vec<String> {
         let mut seen = Vec::new();
         for directory in ["home", "run", "tmp", "work"] {
             walk(Path::new(&self.0.path(directory)), &mut seen);
         }
-        // Root's sockets are here, also those of other tests. Below it are labs, which may be of an earlier version.
+        // Other tests' sockets are here too; labs below it may be of an earlier version.
         if rustix::process::geteuid().is_root() {
             let mut all = Vec::new();
             walk(Path::new("/run/midflight"), &mut all);
@@ -74,7 +73,7 @@ impl Place {
     }
 }
 
-/// All that is below a directory. What goes away meanwhile is of a process that ends.
+/// Everything below a directory. A file that disappears belongs to a process that exits.
 fn walk(directory: &Path, seen: &mut Vec<(PathBuf, Metadata)>) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(about) = entry.metadata() else { continue };
@@ -119,7 +118,7 @@ fn a_replica_is_private() {
     place.assert_made(Some(&replica), &["work/a", "a/b", "b/identity", "b/log-1"]);
 }
 
-/// A file of an earlier version, which all users may read.
+/// An earlier version's data file was readable by all users.
 #[test]
 fn a_replica_takes_from_others_what_they_could_read() {
     use std::os::unix::fs::PermissionsExt;
@@ -194,7 +193,7 @@ fn jobs_are_private() {
     place.assert_made(None, &ends);
 }
 
-/// A submitter in the background; dropping it kills it.
+/// In the background; killed on drop.
 struct Submitter(Pid);
 
 impl Submitter {
@@ -207,7 +206,7 @@ impl Submitter {
 
 impl Drop for Submitter {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited.
         let _ = kill_process(self.0, Signal::KILL);
     }
 }
@@ -238,7 +237,7 @@ fn a_cache_and_its_secret_are_private() {
     place.assert_made(Some(&up), &["store-0", "store-1", "store-2"]);
 }
 
-/// What is made to be shared is as the umask says.
+/// They are meant to be shared, so the umask decides.
 #[test]
 fn manual_pages_are_for_all() {
     let place = Place::new("modes-man");

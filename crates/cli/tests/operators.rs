@@ -1,4 +1,4 @@
-//! Operators and controllers of replicas as processes: what the guide tells users to type, and what they see when one dies.
+//! Operators and controllers of a cache as processes: the guide's commands, and what users see when one dies.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const CONTROLLERS: [&str; 2] = ["127.70.9.1:7790", "127.70.9.2:7790"];
 
-/// A client's rack and a store's, below one switch.
+/// A client's rack and a backend's, below one switch.
 const NETWORK: &str = r#"
 controllers = ["127.70.9.1:7790", "127.70.9.2:7790"]
 secret = "controller.secret"
@@ -76,7 +76,7 @@ impl Network {
         Self { directory, config }
     }
 
-    /// As the guide says: the controllers' file makes the operator's.
+    /// As in the guide, generated from the controllers' file.
     fn operator(&self, switch: &str) -> Running {
         let said = run(&["controller", "operator", switch, "--config", &self.config]);
         assert_eq!(said.code, Some(0), "{said:?}");
@@ -91,7 +91,6 @@ impl Network {
     }
 }
 
-/// What a controller says of itself.
 fn seen(place: usize) -> Value {
     let said = run(&["controller", "status", "--http", CONTROLLERS[place], "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -102,7 +101,7 @@ fn operator<'a>(seen: &'a Value, switch: &str) -> &'a Value {
     seen["operators"].as_array().unwrap().iter().find(|operator| operator["switch"] == switch).unwrap()
 }
 
-/// N6, and that the state of all is in the operators: whoever dies comes back, and nothing has to be told to it.
+/// N6. All state is in the operators: a process that died returns without help from others.
 #[test]
 fn n6_operators_and_controllers_die_and_come_back() {
     let network = Network::new("operators");
@@ -112,7 +111,7 @@ fn n6_operators_and_controllers_die_and_come_back() {
     assert!(operators[1].first_line.contains("selector on 127.70.0.1:7703, orders on 127.70.0.1:7702"));
     assert!(operators[2].first_line.contains("without a selector"));
     wait_until("the client's rack has its RSNode", || seen(0)["groups"][0]["label"].is_u64());
-    // Not before: whoever reaches the operators first is active.
+    // Start it later: the first controller to reach the operators becomes active.
     let second = network.controller(1);
     let now = seen(0);
     assert_eq!((&now["role"], &now["term"]), (&"active".into(), &1.into()));
@@ -137,7 +136,6 @@ fn n6_operators_and_controllers_die_and_come_back() {
         assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
     }
 
-    // An operator dies, and is started again.
     let failures = seen(0)["counters"]["failures"].as_u64().unwrap();
     operators[1].child.kill().unwrap();
     wait_until("its death is noticed", || seen(0)["counters"]["failures"] == failures + 1);
@@ -147,7 +145,6 @@ fn n6_operators_and_controllers_die_and_come_back() {
     wait_until("it has its rules again", || operator(&seen(0), "tor-0")["is_up_to_date"] == true);
     assert_eq!(operator(&seen(0), "tor-0")["is_barred"], true, "it is in no plan for a while");
 
-    // The active controller dies.
     drop(first);
     wait_until("the standby is active", || seen(1)["role"] == "active");
     wait_until("it knows all", || {

@@ -1,11 +1,11 @@
-//! The pages of all programs, in a real browser: `tests/page/` has the scenarios.
+//! The live pages in a real browser, with the scenarios of `tests/page/`.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// What `tests/page/run` ends with where there is no browser.
+/// Exit code of `tests/page/run` without a browser.
 const SKIPPED: i32 = 77;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `midflight plan`: from files to a plan, and what it says of those that are wrong.
+//! `midflight plan`, with valid and invalid files.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -18,7 +18,7 @@ tor = \"t1\"
 hosts = [\"h2\"]
 ";
 
-/// Two racks, together below what one core switch may get.
+/// Two racks whose load together fits one core switch.
 const TRAFFIC: &str = "\
 [[groups]]
 hosts = [\"h0\"]
@@ -43,7 +43,7 @@ fn n5_a_plan_names_rsnodes_bound_and_reason() {
     let said = run(&["plan", "--topology", &network, "--traffic", &traffic, "--json", "--extra-hops", "0"]);
     let results = said.results();
     assert_eq!(results["plan.rsnodes"], 2);
-    // First-fit finds it too, but cannot prove that one RSNode is too few.
+    // First-fit also finds it, but cannot prove that one RSNode is too few.
     assert!(!cfg!(feature = "ilp") || results["plan.optimal"] == 1, "{results}");
     assert_eq!(results["plan.rsnode.h2"], "t1");
     assert_eq!(results["plan.extra_hops_requests_per_s"], 0.0);

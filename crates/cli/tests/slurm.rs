@@ -1,5 +1,4 @@
-//! `midflight up` in a cluster of Slurm: its daemons run here, with two nodes on this machine. Needs root and Debian's packages
-//! slurm-wlm and munge; skips loudly without.
+//! `midflight up` in a Slurm cluster of two nodes on this machine. Needs root, slurm-wlm and munge; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -11,9 +10,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A munged, a slurmctld, and a slurmd for each of two nodes with two CPUs.
+/// A munged, a slurmctld, and two slurmd with two CPUs each.
 struct Cluster {
-    /// Not below the target directory: the path of munge's socket is short.
+    /// Munge's socket needs a short path.
     directory: PathBuf,
     daemons: Vec<Child>,
 }
@@ -64,7 +63,7 @@ impl Cluster {
         self.daemons.push(command.spawn().unwrap());
     }
 
-    /// `midflight up` in an allocation of both nodes, and its process; what the shell of the allocation does when it has ended.
+    /// `midflight up` in an allocation of both nodes, and its process. `then` runs in the allocation's shell afterwards.
     fn up(&self, http: &str, then: &str) -> (Running, Pid) {
         let mut salloc = self.command("salloc");
         let shell = format!("\"$0\" \"$@\" >/dev/null & echo $!; wait $!; {then}");
@@ -77,7 +76,6 @@ impl Cluster {
         (up, pid)
     }
 
-    /// The steps of Midflight's that run.
     fn steps(&self) -> String {
         let said = Said::from(self.command("squeue").args(["-h", "--steps", "-n", "midflight"]).output().unwrap());
         said.stdout
@@ -86,7 +84,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Jobs first, while there is somebody to end them.
+        // Cancel jobs before the daemons stop.
         let _ = self.command("scancel").args(["--user", "root"]).status();
         for daemon in self.daemons.iter_mut().rev() {
             signal(daemon, Signal::TERM);
@@ -96,7 +94,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Ports that were free a moment ago.
+/// Free a moment ago.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
@@ -137,7 +135,7 @@ fn up_in_an_allocation_has_executors_on_its_nodes_which_finish_what_runs() {
     nodes.sort_unstable();
     assert_eq!(nodes, ["n1", "n1", "n2", "n2"]);
     assert_eq!(up.end(), (Some(0), "ended with 0\n".to_owned()));
-    // Its death ends them, too, while the allocation goes on.
+    // Killing it also ends them, but not the allocation.
     let (_up, pid) = cluster.up(&http, "exec sleep 60");
     assert!(!cluster.steps().is_empty());
     kill_process(pid, Signal::KILL).unwrap();

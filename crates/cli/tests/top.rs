@@ -1,4 +1,4 @@
-//! `midflight top` without a terminal: one view, as JSON and as text.
+//! `midflight top` without a terminal.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,7 +14,6 @@ fn view(http: &str) -> Value {
     serde_json::from_str(&said.stdout).unwrap()
 }
 
-/// The executors with that state.
 fn executors(view: &Value, state: &str) -> Vec<Value> {
     let all = view["detail"]["executors"]["shown"].as_array().unwrap();
     all.iter().filter(|executor| executor["state"] == state).cloned().collect()
@@ -47,7 +46,7 @@ fn a_view_has_executors_clients_jobs_rates_and_run_times() {
     for part in ["2 busy, 0 parked", "Executors\n", "alive", "Jobs\n", "Clients\n"] {
         assert!(text.stdout.contains(part), "no {part:?} in {text:?}");
     }
-    // The id of a client names it to `purge`, and is not what the client has drawn: only the switch knows that.
+    // `purge` takes this id. It is not the random number that the client drew, which only the switch knows.
     let (port, id) = (address.port().to_string(), client["id"].as_str().unwrap());
     assert_eq!(view["detail"]["jobs"]["shown"][0]["client"], id);
     assert_error(&run(&["purge", "--port", &port, "--client", "0123456789abcdef"]), 1, &["midflight top --json"]);

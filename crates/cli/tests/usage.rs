@@ -1,4 +1,4 @@
-//! Wrong usage and what cannot be done: one line that says what to do, and the right exit code.
+//! Errors are one line that says what to do, with the right exit code.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -144,7 +144,7 @@ fn a_full_disk_is_an_error_of_one_line() {
     }
 }
 
-/// A stderr that takes nothing.
+/// A stderr on a full device.
 fn full() -> std::fs::File {
     std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()
 }

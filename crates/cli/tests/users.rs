@@ -1,4 +1,4 @@
-//! Whose commands a switch on loopback takes, where they run as its user.
+//! Which users may submit commands to a switch on loopback, where they run as its user.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use std::net::SocketAddr;
 use std::process::Child;
 
-/// Whether a user who may do little can run the command here.
+/// Whether an unprivileged user can run it here.
 fn can_be_nobody() -> bool {
     if !geteuid().is_root() {
         skip("other users, which only root can be");
@@ -18,7 +18,6 @@ fn can_be_nobody() -> bool {
     run_as_nobody(&["--version"]).is_some()
 }
 
-/// Another user submits a command line.
 fn nobody_submits(switch: SocketAddr) -> Said {
     run_as_nobody(&["submit", "exec", "id -u", "--switch", &switch.to_string(), "--timeout", "1s"]).unwrap()
 }
@@ -83,14 +82,13 @@ fn t13_map_takes_nothing_from_other_users() {
     map.wait().unwrap();
 }
 
-/// What another user is told who wants to use it.
 #[track_caller]
 fn assert_not_served(args: &[&str]) {
     let said = run_as_nobody(&[args, &["--timeout", "1s"]].concat()).unwrap();
     assert!(!matches!(said.code, Some(0 | 3)) && said.stdout.is_empty(), "{args:?}: {said:?}");
 }
 
-/// A store's number is what its replicas tell each other from strangers by.
+/// The store's number, by which its replicas recognise each other.
 fn number_of(directory: &Directory, data: &str) -> u64 {
     std::fs::read_to_string(directory.path(&format!("{data}/cluster"))).unwrap().trim().parse().unwrap()
 }
@@ -124,7 +122,7 @@ fn t13_up_store_takes_nothing_from_other_users() {
     assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
 }
 
-/// A store that an earlier version has made has the number 1, without a file.
+/// A store created by an earlier version has number 1 and no file.
 #[test]
 fn a_store_without_a_kept_number_goes_on() {
     let directory = Directory::new("users-store-old");

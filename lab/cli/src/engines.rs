@@ -1,4 +1,4 @@
-//! The two engines of a switch, as benchmarks and soaks run them in labs.
+//! Engines of a switch in labs.
 
 use crate::processes::ours;
 use anyhow::Result;
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use midflight_net::{Lab, Place};
 use std::process::Command;
 
-/// What has a name on the command line.
+/// Has a name on the command line.
 pub(crate) trait Named: ValueEnum {
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -25,12 +25,12 @@ pub(crate) enum LabEngine {
 }
 
 impl LabEngine {
-    /// `midflight switch` with this engine, at the switch of a lab.
+    /// `midflight switch` at the switch of a lab.
     pub(crate) fn switch(self, lab: &Lab) -> Result<Command> {
         self.switch_at(lab, Place::Switch)
     }
 
-    /// The same at any switch of it.
+    /// The same at any switch of the lab.
     pub(crate) fn switch_at(self, lab: &Lab, place: Place) -> Result<Command> {
         let mut command = at(lab, place)?;
         command.arg("switch");
@@ -40,7 +40,7 @@ impl LabEngine {
         Ok(command)
     }
 
-    /// Why it cannot run on this machine, if it cannot.
+    /// `None` if it can run on this machine.
     pub(crate) fn missing(self) -> Option<String> {
         match self {
             Self::User => None,
@@ -70,18 +70,17 @@ impl LabEngines {
     }
 }
 
-/// The port of a study's switch. What the kernel engine keeps is named after it, and that of other switches must not be
-/// touched.
+/// The kernel engine names its pinned state after the port, so it must not be another switch's.
 pub(crate) fn own_port() -> u16 {
     20_000 + (std::process::id() % 20_000) as u16
 }
 
-/// This program, to be run at a place.
+/// This program, at a place.
 pub(crate) fn at(lab: &Lab, place: Place) -> Result<Command> {
     Ok(lab.command(place, ours()?.get_program()))
 }
 
-/// Loads the programs, as a switch would.
+/// Loads the BPF programs.
 #[cfg(feature = "kernel")]
 fn missing_kernel() -> Option<String> {
     use midflight_dataplane::{TasksConfig, kernel::KernelTasks};

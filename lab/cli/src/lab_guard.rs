@@ -1,4 +1,4 @@
-//! Labs that live as long as a command: they are taken down when they are dropped, and on a signal.
+//! Labs that are taken down when their command ends, even by a signal.
 
 use crate::processes;
 use anyhow::{Context, Result};
@@ -11,16 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// From now on SIGINT, SIGTERM and SIGHUP take down what [`LabGuard::up`] has set up, and end this process.
+/// Once created, SIGINT, SIGTERM and SIGHUP take down the labs of [`LabGuard::up`], and end this process.
 #[derive(Debug)]
 pub(crate) struct LabGuard(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     interrupted: AtomicBool,
-    /// The labs that are up; locked while one is being set up.
+    /// Locked while one is set up.
     names: Mutex<Vec<String>>,
-    /// What goes with them.
     directories: Mutex<Vec<PathBuf>>,
 }
 
@@ -32,7 +31,7 @@ impl LabGuard {
         let end = move || {
             if signals.forever().next().is_some() {
                 ours.interrupted.store(true, SeqCst);
-                // One that is started behind the back of `take_down` would outlive the lab.
+                // A process started after `take_down` would outlive the lab.
                 processes::start_no_more();
                 let code = ours.take_down();
                 std::process::exit(code);
@@ -50,19 +49,19 @@ impl LabGuard {
         Ok(lab)
     }
 
-    /// On a signal, removes this directory too.
+    /// Also removes this directory on a signal.
     pub(crate) fn remove_too(&self, directory: &Path) {
         self.0.directories.lock().unwrap_or_else(PoisonError::into_inner).push(directory.into());
     }
 }
 
-/// An error once a signal asks a study that tends its lab itself to end.
+/// Fails after a signal, for a study that takes its lab down itself.
 pub(crate) fn unless(interrupted: &AtomicBool, lab: &Lab) -> Result<(), LabError> {
     if interrupted.load(SeqCst) { Err(LabError::Interrupted(lab.name().to_owned())) } else { Ok(()) }
 }
 
 impl LabGuard {
-    /// Passes a result on. If a signal has ended the work, the process ends here instead.
+    /// Exits instead if a signal ended the work.
     pub(crate) fn unless_interrupted<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() && self.0.interrupted.load(SeqCst) {
             std::thread::sleep(Duration::MAX);
@@ -72,13 +71,12 @@ impl LabGuard {
 }
 
 impl Shared {
-    /// The exit code.
     fn take_down(&self) -> i32 {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let mut code = INTERRUPTED;
         for name in names.iter() {
             match Lab::remove(name) {
-                Ok(()) | Err(LabError::NotFound(_)) => {} // the latter is gone already
+                Ok(()) | Err(LabError::NotFound(_)) => {} // another process removed it
                 Err(error) => {
                     eprintln!("error: lab {name} was not taken down: {error}");
                     code = midflight_terminal::usage::FAILURE;
@@ -86,7 +84,7 @@ impl Shared {
             }
         }
         for directory in self.directories.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            // What cannot be removed stays in the temporary directory.
+            // Leftovers stay in the temporary directory.
             let _ = std::fs::remove_dir_all(directory);
         }
         i32::from(code)

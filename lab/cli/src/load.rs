@@ -1,4 +1,4 @@
-//! `midflight-lab load`: a load on a store or a cache that runs.
+//! `midflight-lab load`: a load on a running store or cache.
 
 use crate::{cache, store};
 use anyhow::Result;

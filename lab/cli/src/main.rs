@@ -1,16 +1,16 @@
-//! The `midflight-lab` command: what measures Midflight, and what checks it. It has all subcommands of `midflight`, too, because it runs
-//! switches, executors and replicas as processes of its own.
+//! The `midflight-lab` command: measures and checks Midflight. It includes `midflight`, because it runs switches, executors and replicas as
+//! processes of its own.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`mod@bench`] | numbers of this machine: the core, processes, labs, other systems |
+//! | [`mod@bench`] | benchmarks |
 //! | [`sim`] | the simulator: figures, sweeps, scenarios, the fault campaign |
-//! | [`check`] | every state of small instances of pipelines and protocols; histories of a store |
+//! | [`check`] | every state of small instances; histories of a store |
 //! | [`net`] | hosts and a switch in network namespaces |
 //! | [`soak`], [`attack`] | a cluster in a lab, under load and disturbances, and under attack |
 //! | [`store`], [`cache`] | a load on each, and faults of a store |
-//! | [`pipeline`] | a switch whose program runs in the model of a switch's pipeline, or in BMv2 |
-//! | [`baseline`] | schedulers to compare with |
+//! | [`pipeline`] | a switch in the model of a pipeline, or in BMv2 |
+//! | [`baseline`] | schedulers for comparison |
 //! | [`report`] | results as pages |
 
 #[macro_use(eprint, eprintln)]
@@ -102,7 +102,7 @@ impl CommandLine for Cli {
         self.log.as_deref()
     }
 
-    /// A cluster under attack would log very much.
+    /// A cluster under attack would fill the log.
     fn default_log(&self) -> &'static str {
         match &self.command {
             Command::Product(command) => command.default_log(),

@@ -1,6 +1,4 @@
-//! The median of a few measurements.
-
-/// The middle value, or the mean of the two in the middle; not a number if there are no values.
+/// The mean of the two in the middle if there are two; NaN if empty.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

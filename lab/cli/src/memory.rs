@@ -1,18 +1,18 @@
-//! Checks, before a run starts, whether it fits this machine's memory.
+//! Checks that a run fits this machine's memory.
 
 use anyhow::{Result, ensure};
 
-/// An error if a run needs more memory than is available; `advice` says what would need less.
+/// `needed` is in bytes; `advice` says what would need less.
 pub(crate) fn check(needed: u64, advice: &str) -> Result<()> {
     compare(needed, available_bytes(), advice)
 }
 
-/// The available memory, if the system reports it.
+/// `None` if unknown.
 fn available_bytes() -> Option<u64> {
     kib("/proc/meminfo", "MemAvailable:").map(|kib| kib * 1024)
 }
 
-/// The KiB behind this key in a file of `/proc`.
+/// A KiB value in a file of `/proc`.
 pub(crate) fn kib(file: &str, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(key))?.trim().strip_suffix("kB")?.trim().parse().ok()

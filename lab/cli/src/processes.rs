@@ -1,4 +1,4 @@
-//! Switches and executors as processes of this same program, for benchmarks and soaks.
+//! Switches and executors as processes of this program.
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,18 +8,17 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How often to look whether a process has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Held while a process is started.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// From now on no process is started: whoever wants one waits until this process ends.
+/// Blocks every later start.
 pub(crate) fn start_no_more() {
     std::mem::forget(STARTING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// A running subcommand; dropping it kills it.
+/// Killed on drop.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -38,21 +37,21 @@ impl Process {
         Ok(Self { child, stdout })
     }
 
-    /// The next line that it prints.
+    /// Its next line of stdout.
     pub(crate) fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         ensure!(self.stdout.read_line(&mut line)? > 0, "a child process ended before it was ready");
         Ok(line)
     }
 
-    /// All that it prints until it ends.
+    /// The rest of its stdout, until it exits.
     pub(crate) fn rest(&mut self) -> Result<String> {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).context("cannot read what a child process prints")?;
         Ok(rest)
     }
 
-    /// What it says on stderr, if that was piped; the first caller gets it.
+    /// Its stderr, if piped; only the first caller gets it.
     pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
@@ -61,7 +60,6 @@ impl Process {
         self.child.id()
     }
 
-    /// CPU time of all its threads so far.
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let threads = format!("/proc/{}/task", self.child.id());
         let mut ns = 0;
@@ -74,20 +72,19 @@ impl Process {
         Ok(Duration::from_nanos(ns))
     }
 
-    /// Does nothing if it has ended by itself.
+    /// Does nothing if the process has exited.
     pub(crate) fn signal(&self, signal: Signal) {
-        // Its process id stays reserved until it is waited for.
+        // The id stays reserved until the child is waited for.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().context("cannot wait for a child process")
     }
 
-    /// How it ends; `None` if it does not in time.
+    /// `None` after `patience`.
     pub(crate) fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -102,13 +99,12 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// This program, to be run again.
 pub(crate) fn ours() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
 }
@@ -122,12 +118,12 @@ pub(crate) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
     Ok((process, address))
 }
 
-/// An executor; all its slots are registered when this returns.
+/// Waits until all slots are registered.
 pub(crate) fn executor(program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
     executor_with(program, switch, slots, &[])
 }
 
-/// The same with more arguments.
+/// [`executor`] with more arguments.
 pub(crate) fn executor_with(mut program: Command, switch: SocketAddr, slots: u32, more: &[&str]) -> Result<Process> {
     let (switch, slots) = (switch.to_string(), slots.to_string());
     let mut process = Process::start(program.args(["executor", "--switch", &switch, "--slots", &slots]).args(more))?;

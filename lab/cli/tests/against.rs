@@ -1,4 +1,4 @@
-//! `midflight-lab bench … --against` with made-up builds to compare with.
+//! `midflight-lab bench … --against` a script.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,23 +8,21 @@ use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until}
 use rustix::process::Signal;
 use std::path::Path;
 
-/// A shell script in the place of a build.
 fn build(directory: &Directory, text: &str) -> String {
     directory.script("midflight", text)
 }
 
-/// The command that prints such results.
 fn printing(results: &str) -> String {
     let machine = r#""machine": {"cpu": "x", "cores": 2, "kernel": "Linux"}"#;
     format!(r#"echo '{{"bench": "core", {machine}, "commit": "0123abcd", "results": [{results}]}}'"#)
 }
 
-/// `core.submit_ns` is this many nanoseconds.
+/// Nanoseconds.
 fn submit_ns(value: &str) -> String {
     printing(&format!(r#"{{"name": "core.submit_ns", "value": {value}, "unit": "ns"}}"#))
 }
 
-/// Two rounds of a short benchmark against this build.
+/// Two short rounds.
 fn against(other: &str, more: &[&str]) -> Said {
     run(&[&["bench", "core", "--quick", "--against", other, "--rounds", "2"], more].concat())
 }

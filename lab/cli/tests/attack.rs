@@ -1,4 +1,4 @@
-//! `midflight-lab attack`, short. Needs root and iproute2; skips loudly without.
+//! `midflight-lab attack`, short. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{assert_error, interrupted, kernel_works, labs_work, run};
 use midflight_net::testing::traces_of;
 
-/// A second of each kind against each engine, which does no harm.
+/// A second of each kind, which must do no harm.
 fn attack(engine: &str, ip: &str, kinds: &[&str]) {
     let args = ["--seconds", "1", "--tasks", "2000", "--rate", "5000", "--json"];
     let said =
@@ -16,7 +16,7 @@ fn attack(engine: &str, ip: &str, kinds: &[&str]) {
     let results = said.results();
     let counts = (&results["attacks.tried"], &results["attacks.harmful"]);
     assert_eq!(counts, (&kinds.len().into(), &0.into()), "{results}");
-    // It is not the calm that was measured.
+    // The attack really ran.
     assert!(results["attacks.slowdown"].as_f64().unwrap() > 0.0);
     for kind in kinds.iter().filter(|&&kind| kind != "connections") {
         let rate = &results[format!("attacks.{kind}.{engine}.rate")];

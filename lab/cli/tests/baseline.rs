@@ -1,4 +1,4 @@
-//! Sparrow as processes, over loopback.
+//! Sparrow as processes.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -21,7 +21,7 @@ fn started(args: &[&str]) -> (Running, String) {
     (running, address)
 }
 
-/// Its results, by name.
+/// Results by name.
 fn submit(args: &[&str]) -> serde_json::Value {
     let said = run(&[&["baseline", "sparrow", "submit", "--json"], args].concat());
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -1,4 +1,4 @@
-//! `midflight-lab bench modes` as the command. Needs root and iproute2; otherwise the tests are skipped with a message.
+//! `midflight-lab bench modes`. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

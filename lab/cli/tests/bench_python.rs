@@ -1,4 +1,4 @@
-//! `midflight-lab bench python` with made-up systems: none of these tests needs Python or a network.
+//! `midflight-lab bench python` with scripts in place of systems; needs no Python.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -27,7 +27,6 @@ case $1 in
     serial) turn serial 1 7 ;;
 esac"#;
 
-/// A folder with these two scripts.
 fn scripts(directory: &Directory, setup: &str, run: &str) -> String {
     directory.script("setup", setup);
     directory.script("run", run);
@@ -124,7 +123,7 @@ fn setup_names_what_is_missing_or_old() {
     let said = complaint(&["midflight", &work, &native], None);
     assert!(said.starts_with(&format!("error: {native} is older than its sources: build it by cargo")), "{said}");
     assert_eq!(complaint(&["celery", &work, &native], None), "error: no system is called celery\n");
-    // A machine without Python: what else the script needs is there.
+    // A machine without Python, but with the script's other tools.
     for tool in ["bash", "dirname", "mkdir", "env"] {
         let found = ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(tool)).find(|path| path.exists());
         std::os::unix::fs::symlink(found.unwrap(), directory.path(tool)).unwrap();

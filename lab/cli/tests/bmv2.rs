@@ -1,4 +1,4 @@
-//! `midflight-lab pipeline --engine bmv2` where it cannot start, or is interrupted: what it says. `lab/p4` and `midflight-lab check p4` run switches.
+//! Errors and interruption of `midflight-lab pipeline --engine bmv2`. `lab/p4` and `midflight-lab check p4` run switches.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,6 @@ use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Exit code and message.
 fn switch(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_midflight-lab"));
     command.args(["pipeline", "--http", "off", "--engine"]).args(arguments).env("P4C", "/nowhere");
@@ -40,11 +39,11 @@ fn wrong_usage_says_what_is_right() {
     }
 }
 
-/// A compiler that tells its process id and hangs.
+/// Writes its process id and hangs.
 const HANGS: &str =
     "#!/bin/sh\necho $$ > $TMPDIR/../compiler.tmp\nmv $TMPDIR/../compiler.tmp $TMPDIR/../pid\nexec sleep 600\n";
 
-/// Runs a command with a compiler that hangs, and then interrupts it as a terminal does: all of its process group.
+/// Interrupts the process group, as a terminal does.
 fn interrupted(directory: &Directory, command: &mut Command) -> Output {
     let script = directory.script("p4c", HANGS);
     std::fs::create_dir(directory.path("temporary")).unwrap();
@@ -60,7 +59,7 @@ fn interrupted(directory: &Directory, command: &mut Command) -> Output {
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let compiler = format!("/proc/{}/stat", pid().unwrap().trim());
-    // Who has ended, and is not waited for yet, is a zombie.
+    // A process that has exited but was not waited for is a zombie.
     let is_gone = || std::fs::read_to_string(&compiler).map_or(true, |stat| stat.contains(") Z "));
     wait_until("the compiler is gone", is_gone);
     assert_eq!(std::fs::read_dir(directory.path("temporary")).unwrap().count(), 0, "a folder is left");

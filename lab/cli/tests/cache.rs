@@ -1,4 +1,4 @@
-//! The commands of a cache's client, against agents in this process.
+//! The cache's client commands, against agents in this process.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -55,7 +55,7 @@ fn operations_answer_by_text_json_and_exit_code() {
     assert_eq!(cache.run(&["get", "b"]), done("line\nline\n"));
     assert_eq!(cache.run(&["delete", "b"]), done(""));
     assert_eq!(cache.run(&["delete", "b"]), (Some(3), String::new()));
-    // Options win over the file.
+    // Options override the file.
     let nobody = ["--operator", "127.0.0.1:9", "--timeout", "50ms"];
     let said = run(&[&["cache", "get", "a", "--cache", &cache.file], &nobody[..]].concat());
     assert_error(&said, 1, &["no answer in time", "operator"]);
@@ -65,7 +65,7 @@ fn operations_answer_by_text_json_and_exit_code() {
 fn what_is_wrong_is_said_in_one_line() {
     let mut cache = Cache::start("cache-wrong");
     let get = |more: &[&str]| run(&[&["cache", "get", "a"], more].concat());
-    // A port of its own: somebody may run a cache on that of `midflight up`.
+    // Its own port: a cache may be running on that of `midflight up`.
     assert_error(&get(&["--operator", "127.0.0.1:9", "--timeout", "50ms"]), 1, &["no answer in time"]);
     assert_error(&get(&["--server", "127.0.0.1:1"]), 2, &["--operator", "--direct"]);
     assert_error(&get(&["--server", "127.0.0.1:1", "--direct", "c4"]), 2, &["c4", "c3-rate-control"]);
@@ -102,7 +102,7 @@ fn a_load_says_what_became_of_each_get() {
     assert_eq!([value("missing"), value("wrong"), value("failed"), value("failed_busy"), value("long")], [0.0; 5]);
     assert_eq!(cache.agents[0].store().len(), 50, "all keys are set");
 
-    // Whatever the servers have forgotten is missing, and what they have under another key is noticed.
+    // Values that the servers have lost count as missing, and values of another key as wrong.
     cache.agents.iter().for_each(|agent| agent.store().clear());
     let said = load_cache(&["--no-fill"]);
     assert!(said.code == Some(0) && !said.stdout.contains("\"name\":\"cache.missing\",\"value\":0"), "{said:?}");

@@ -1,4 +1,4 @@
-//! `midflight-lab check asic`: what a script sees of it.
+//! `midflight-lab check asic`, as scripts see it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -72,7 +72,7 @@ fn a_planted_defect_shows_its_steps() {
     }
 }
 
-/// They exist for the check only.
+/// Planted bugs exist for the check only.
 #[test]
 fn no_switch_runs_a_planted_defect() {
     for engine in ["late-credit", "asic-planted", "asic-safe-late-credit"] {
@@ -93,7 +93,7 @@ fn wrong_usage_is_named() {
 
 #[test]
 fn ctrl_c_ends_a_search() {
-    // Its first line of progress comes when it has long taken the signal.
+    // By its first line of progress it handles signals.
     let is_at_work = |line: &str| line.starts_with("batches: ") && line.ends_with(" states\n");
     let said = interrupted(&["check", "asic", "--instance", "batches"], is_at_work, |_| ());
     assert_eq!(said.code, Some(130), "{said:?}");

@@ -1,4 +1,4 @@
-//! `midflight-lab check p4`: what a script sees of it where a tool is missing. `lab/p4/tests` runs the programs.
+//! `midflight-lab check p4` without its tools. `lab/p4/tests` runs the programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight-lab check reads`: what a script sees of it.
+//! `midflight-lab check reads`, as scripts see it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,5 +1,4 @@
-//! `midflight-lab faults` as the command: some faults of a store in a lab, and nothing is left of it. Needs root and iproute2; otherwise
-//! the tests are skipped with a message.
+//! `midflight-lab faults`: some faults of a store in a lab, without leftovers. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,7 +7,7 @@ mod common;
 use common::{Directory, assert_error, interrupted, labs_work, run};
 use midflight_net::testing::traces_of;
 
-/// R1, R2, R5: one fault of each sort; `make lab-reads` has all of them, many times.
+/// R1, R2, R5: one fault of each sort; `make lab-reads` has more.
 #[test]
 fn r1_what_clients_see_while_a_store_in_a_lab_fails_is_linearizable() {
     if !labs_work() {

@@ -1,4 +1,4 @@
-//! The user guide agrees with the code: flags of commands, texts of errors, names of metrics.
+//! The user guide agrees with the code: flags, errors, metrics.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All files below `folder` with this ending.
+/// All files below `folder` with this extension.
 fn files(folder: PathBuf, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder];
@@ -49,7 +49,7 @@ fn shell_lines(page: &str) -> Vec<&str> {
     lines
 }
 
-/// The calls of `midflight` in a line: subcommands and the options before a `--`. After `-p` it is a package of cargo's.
+/// Subcommands of `midflight` and options before a `--`. After `-p` it is a cargo package.
 fn calls(line: &str) -> Vec<Vec<&str>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let starts = words
@@ -104,7 +104,7 @@ fn errors_of_the_guide_stand_in_the_code() {
     for page in ["docs/troubleshooting.md", "docs/store.md"] {
         let page = std::fs::read_to_string(root().join(page)).unwrap();
         for message in first_cells(&page, "## Errors") {
-            // A row may have several messages, and three dots stand for what differs.
+            // A row may have several messages; three dots stand for variable parts.
             let parts = message.trim_matches('`').split("`, `").flat_map(|one| one.split('…'));
             let missing: Vec<_> = parts.filter(|part| !code.contains(part)).collect();
             assert!(missing.is_empty(), "no error says {missing:?} of {message}");
@@ -119,21 +119,20 @@ fn counts_of_the_kernel_engine_are_all_in_the_guide() {
     let mut counted: BTreeSet<&str> =
         list.lines().filter_map(|line| line.trim().strip_prefix("X(")?.split(',').next()).collect();
     assert!(counted.len() > 10, "{counted:?}");
-    counted.insert("calls_failed"); // by the process
+    counted.insert("calls_failed"); // counted by the process
     let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
     let cells = first_cells(&page, "## The kernel engine");
     let documented = cells.into_iter().flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
     assert_eq!(counted, documented);
 }
 
-/// The names of the metrics in a text for Prometheus.
 fn served(text: &str) -> BTreeSet<String> {
     let ends = ["_bucket", "_sum", "_count"];
     let names = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(['{', ' ']).next().unwrap());
     names.map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()).collect()
 }
 
-/// Those in the first column of a table of a page.
+/// The metrics in the first column of a table of a page.
 fn documented(page: &str, table: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(root().join(page)).unwrap();
     let metrics = page.split_once(table).unwrap().1;

@@ -1,4 +1,4 @@
-//! Files that a command reads have a bound, also those that have no size: a device, a pipe.
+//! Inputs are bounded, also devices and pipes, which have no size.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -7,12 +7,11 @@ mod common;
 use common::{Directory, MIDFLIGHT, Said};
 use std::process::{Command, Stdio};
 
-/// Address space of the commands, in KiB: much more than they need, and less than what has no end.
+/// Address space: more than enough, but finite.
 const MEMORY_KIB: u32 = 3 << 20;
-/// What reads for ever is killed, and fails the test by its exit code.
+/// A command that reads forever is killed, which fails the test.
 const SECONDS: u32 = 300;
 
-/// Runs a command whose input has no end.
 fn run(args: &[&str], stdin: &str) -> Said {
     let script = format!("ulimit -v {MEMORY_KIB}; exec timeout {SECONDS} \"$0\" \"$@\" < {stdin}");
     let mut command = Command::new("sh");
@@ -25,7 +24,7 @@ fn assert_refused(args: &[&str], stdin: &str) {
     let said = run(args, stdin);
     assert!(matches!(said.code, Some(1 | 2)), "{args:?}: {said:?}");
     assert!(said.stderr.starts_with("error: ") && said.stdout.is_empty(), "{args:?}: {said:?}");
-    // What the kernel says where the address space is full.
+    // The error of a full address space.
     assert!(!said.stderr.contains("out of memory"), "{args:?}: {said:?}");
 }
 
@@ -78,7 +77,7 @@ fn an_endless_stdin_is_refused() {
     }
 }
 
-/// The bound counts what has come through a pipe, whose size the file system does not say.
+/// The file system does not know its size.
 #[test]
 fn a_long_pipe_is_refused() {
     let directory = Directory::new("inputs-pipe");
@@ -87,7 +86,7 @@ fn a_long_pipe_is_refused() {
     let writes = format!("yes '# a comment' > '{pipe}'");
     let mut writer = Command::new("sh").args(["-c", &writes]).spawn().unwrap();
     assert_refused(&["plan", "--topology", &pipe], "/dev/null");
-    // It ends by SIGPIPE, or has ended.
+    // It ends by SIGPIPE, or has exited.
     let _ = writer.kill();
     writer.wait().unwrap();
 }

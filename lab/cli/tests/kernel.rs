@@ -1,6 +1,5 @@
-//! `midflight switch --engine kernel` as processes on the hosts of a lab: clients and executors see no difference, how it ends, and
-//! what it leaves behind. Needs root, iproute2 and a kernel with BPF arenas; otherwise the tests are skipped with a
-//! message.
+//! `midflight switch --engine kernel` on the hosts of a lab: clients and executors see no difference; how it stops, and what it leaves
+//! behind. Needs root, iproute2 and a kernel with BPF arenas; otherwise prints SKIPPED.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -21,10 +20,10 @@ use std::time::Duration;
 
 const TASKS: usize = 10_000;
 const SHORT: Duration = Duration::from_millis(1);
-/// Small, so that its pages are made soon; leases end within a test's patience.
+/// Few pages to allocate, and leases within a test's patience.
 const CONFIG: &str = "[tasks]\nqueue = 20000\nslots = 1024\nclients = 64\nlease = \"1s\"\n";
 
-/// A lab whose switch may run the kernel engine.
+/// The lab of a switch with the kernel engine.
 struct World {
     lab: Lab,
     port: u16,
@@ -32,7 +31,7 @@ struct World {
 }
 
 impl World {
-    /// `None`, and a loud line, where the machine cannot do it.
+    /// `None`, with SKIPPED, if it cannot run here.
     fn new(hosts: usize) -> Option<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -42,12 +41,11 @@ impl World {
         let lab = Lab::up(&Options::temporary(hosts)).unwrap();
         let directory = Directory::new(&format!("kernel-{number}"));
         directory.write("m.toml", CONFIG);
-        // Pins have the port's name, and tests run at the same time.
+        // Pins are named after the port, and tests run concurrently.
         let port = 30_000 + (std::process::id() % 2_000) as u16 * 16 + number;
         Some(Self { lab, port, directory })
     }
 
-    /// Where clients and executors find the switch.
     fn address(&self) -> SocketAddr {
         (SWITCH_IPV4, self.port).into()
     }
@@ -56,7 +54,7 @@ impl World {
         midflight_at(&self.lab, place, args).output().unwrap().into()
     }
 
-    /// `midflight submit` of so many tasks, which all end.
+    /// All tasks end.
     #[track_caller]
     fn submit(&self, place: Place, tasks: usize, switch: &str) {
         let said = self.run(place, &["submit", "noop", "-n", &tasks.to_string(), "--switch", switch, "--json"]);
@@ -64,7 +62,6 @@ impl World {
         assert_eq!(said.results()["submit.ok"], tasks);
     }
 
-    /// A switch on these interfaces.
     fn switch_command(&self, interfaces: &str, more: &[&str]) -> Command {
         let (listen, config) = (format!("[::]:{}", self.port), self.directory.path("m.toml"));
         let args = ["switch", "--engine", "kernel", "--interface", interfaces, "--listen", &listen];
@@ -76,7 +73,6 @@ impl World {
         Running::spawn(self.switch_command(interfaces, more))
     }
 
-    /// A switch that cannot start.
     fn refused(&self, interfaces: &str, more: &[&str]) -> Said {
         self.switch_command(interfaces, more).output().unwrap().into()
     }
@@ -109,7 +105,6 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Whether an XDP program is on an interface of the switch.
     fn is_attached(&self, interface: &str) -> bool {
         self.ip(&["link", "show", interface]).contains("prog/xdp")
     }
@@ -121,7 +116,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A test that fails shall leave nothing either.
+        // A failed test must leave nothing either.
         let _ = midflight_host::detach(self.port);
     }
 }
@@ -134,7 +129,7 @@ fn nobody_sees_which_engine_serves() {
     assert!(switch.first_line.contains(said), "{}", switch.first_line);
     for ip in [IpAddr::from(SWITCH_IPV4), SWITCH_IPV6.into()] {
         let address = SocketAddr::new(ip, world.port);
-        // Executors and clients talk to one another, so both are of one family.
+        // Executors and clients talk to each other, so both are of one family.
         let executor = world.executor_of(address, 1, 16);
         world.submit(Place::Host(0), TASKS, &address.to_string());
         signal(&executor.child, Signal::TERM);
@@ -168,7 +163,7 @@ fn t10_an_executor_is_killed_and_every_task_completes_once() {
     seen.take_all();
     assert!(seen.again >= 8, "{} tasks ran again", seen.again);
     let now = world.status(&switch);
-    // More, where a slow machine keeps the other one silent for a second.
+    // More if a slow machine silences the other executor for a second.
     assert!(now["tasks"]["expired"].as_u64().unwrap() >= seen.again as u64, "the tick found them: {now}");
     assert_eq!(now["tasks"]["submitted"], parts.iter().map(|part| part.0).sum::<usize>());
 }
@@ -189,11 +184,11 @@ fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
     world.directory.write("go", "");
     killed.child.kill().unwrap();
     assert_eq!(handle.wait()[0].as_ref().unwrap().attempt, 2);
-    // Parked, it says nothing by itself for a third of a lease: the assignment was the tick's, by the process's socket.
+    // A parked executor sends nothing for a third of a lease: the tick assigned the task, through the process's socket.
     assert_eq!(other.counts().protocol.foreign, 0, "{:?}", other.counts());
 }
 
-/// What the shells leave to the process, and what a client on the switch's own machine causes: both leave by its socket.
+/// What the kernel leaves to the process, and what a client on the switch's machine causes, leave through the process's socket.
 #[test]
 fn what_the_process_sends_to_executors_comes_from_the_address_that_they_ask() {
     let Some(world) = World::new(2) else { return };
@@ -252,7 +247,7 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
     let client = world.client(0);
     let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
     wait_until("all are queued", || world.status(&switch)["tasks"]["submitted"] == TASKS);
-    // The process sends the cookie, so the new client must be known before the process dies.
+    // The process sends the cookie, so it must know the new client before it dies.
     let executor = world.executor(1, 8);
     seen.take(1);
     switch.child.kill().unwrap();
@@ -266,7 +261,7 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
     assert_eq!(seen.again, 0, "nothing ran twice");
     wait_until("all are completed", || world.status(&again)["tasks"]["completed"] == TASKS);
     assert_eq!(world.status(&again)["tasks"]["submitted"], TASKS, "nothing was submitted again");
-    // A drain needs the switch's answer, with or without its process.
+    // A drain needs the switch's response, with or without its process.
     signal(&again.child, Signal::TERM);
     assert_eq!(again.end().0, Some(0));
     assert!(world.is_attached("host1"), "a signal ends the process, not the switch");

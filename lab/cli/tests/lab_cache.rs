@@ -1,5 +1,4 @@
-//! A cache in a lab that is a small tree: its operator dies, its plan changes, and other people's packets pass it. Needs root and memcached;
-//! skips loudly without.
+//! A cache in a lab: its operator dies, its plan changes, other traffic passes. Needs root and memcached; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +8,7 @@ use common::{kernel_works, labs_work, run, skip};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// They measure, so one at a time. `None`: this machine cannot.
+/// One measurement at a time. `None` if this machine cannot run them.
 fn turn(engine: &str) -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     if Command::new("memcached").arg("--version").output().is_err() {
@@ -20,7 +19,6 @@ fn turn(engine: &str) -> Option<MutexGuard<'static, ()>> {
     can.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The results of a benchmark, by name.
 fn results(arguments: &[&str]) -> impl Fn(&str) -> f64 + use<> {
     let said = run(&[&["bench"], arguments, &["--json"]].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -28,8 +26,8 @@ fn results(arguments: &[&str]) -> impl Fn(&str) -> f64 + use<> {
     move |name| results[name].as_f64().unwrap_or_else(|| panic!("{name}: {results}"))
 }
 
-/// N6, N7: the operator that selects for all racks is killed under load and comes back, so plans change under load too. All gets are
-/// answered, and only those near a death have to be repeated by their clients in number.
+/// N6, N7: the operator that selects for all racks is killed under load and returns, so plans change too. All gets are answered; many are
+/// retransmitted only near a death.
 fn dies_and_comes_back(engine: &str) {
     let Some(_turn) = turn(engine) else { return };
     let of = results(&["failover", "--program", "replicas", "--lab", "--engine", engine, "--quick", "--rate", "300"]);
@@ -51,7 +49,7 @@ fn n6_n7_a_killed_rsnode_in_the_kernel_loses_nothing() {
     dies_and_comes_back("kernel");
 }
 
-/// N9: bytes of a stream through three operators in the kernel are those that were sent.
+/// N9: through three operators in the kernel.
 #[test]
 fn n9_other_peoples_packets_pass_untouched() {
     let Some(_turn) = turn("kernel") else { return };
@@ -60,7 +58,7 @@ fn n9_other_peoples_packets_pass_untouched() {
     assert!(of("foreign.stream_through_gbit_per_s") > 0.01);
 }
 
-/// The same gets, in the kernel and by clients.
+/// The same gets, with selection in the kernel and in clients.
 #[test]
 fn a_choice_in_the_kernel_is_measured_beside_that_of_clients() {
     let Some(_turn) = turn("kernel") else { return };

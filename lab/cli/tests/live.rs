@@ -1,4 +1,4 @@
-//! `midflight-lab bench falcon-8` and `bolt-11`, as small as they go. Need root and iproute2; skip loudly without.
+//! `midflight-lab bench falcon-8` and `bolt-11` at their smallest. Need root and iproute2; otherwise print SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Directory, Said, assert_error, interrupted, labs_work, run, run_as_nobody, skip};
 use midflight_net::testing::traces_of;
 
-/// Who took part; if not the kernel engine, the command has said why.
+/// Without the kernel engine, the command said why.
 fn contenders(said: &Said) -> &'static [&'static str] {
     if !said.stderr.contains("SKIPPED: Midflight, kernel engine: ") {
         return &["kernel", "user", "sparrow"];
@@ -66,7 +66,7 @@ fn an_interrupted_run_leaves_nothing() {
     if !labs_work() {
         return;
     }
-    // The second one has XDP at its hosts.
+    // The second lab has XDP at its hosts.
     let mut labs = [String::new(), String::new()];
     let said = interrupted(
         &["bench", "bolt-11", "--quick"],

@@ -1,6 +1,6 @@
-//! T16 with real processes in labs and both engines: processes stand still, links go down and away, rings fill up, versions
-//! and clocks differ. Every task ends, its caller sees one result, and no process is stuck afterwards. Needs root and
-//! iproute2; otherwise the tests are skipped with a message.
+//! T16 with real processes in labs and both engines: processes pause, links go down and disappear, rings fill up, versions and clocks
+//! differ. Every task ends, its caller sees one result, and no process is stuck afterwards. Needs root and iproute2; otherwise prints
+//! SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -21,9 +21,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const CONFIG: &str = "admin = \"\"\n[tasks]\nqueue = 20000\nslots = 1024\nclients = 1024\nlease = \"300ms\"\nslot_idle = \"1s\"\n\
                       client_idle = \"1s\"\ncookie = \"500ms\"\n";
-/// What faults last: four leases.
+/// Four: the duration of faults.
 const LEASES: Duration = Duration::from_millis(1_200);
-/// Once a fault has ended, everybody works again within this time (T16), with room for a busy machine.
+/// After a fault, everything works again within this time (T16), with slack for a busy machine.
 const HEALED_WITHIN: Duration = Duration::from_secs(10);
 
 const CLIENT: Place = Place::Host(0);
@@ -32,11 +32,10 @@ const NEWCOMER: Place = Place::Host(3);
 const SLOTS: usize = 8;
 const ALL_SLOTS: usize = EXECUTORS.len() * SLOTS;
 const TASKS: usize = 3_000;
-/// How many tasks a client has that starts after a fault.
+/// Tasks of a client that starts after a fault.
 const NEWCOMERS: usize = 100;
 const SHORT: Duration = Duration::from_millis(2);
 
-/// A lab, a switch of one of the engines, and its executors.
 struct World {
     lab: Lab,
     directory: Directory,
@@ -57,7 +56,7 @@ fn each_engine(story: impl Fn(&mut World)) {
     }
 }
 
-/// Pins of a kept switch have the port's name, and tests run at the same time.
+/// Pins are named after the port, and tests run concurrently.
 fn port() -> u16 {
     20_000 + (std::process::id() % 10_000) as u16
 }
@@ -82,7 +81,7 @@ impl World {
         Self { lab, directory, engine: args, switch, executors }
     }
 
-    /// Others take the places of some; when this returns, the switch has none of the slots of those any more.
+    /// Returns when the switch has removed the old slots.
     fn replace_executors(&mut self, others: impl IntoIterator<Item = (usize, Command)>) {
         for (number, other) in others {
             self.executors[number].child.kill().unwrap();
@@ -108,14 +107,14 @@ impl World {
         (client, seen)
     }
 
-    /// All tasks end, and all is well soon after the fault has ended.
+    /// All tasks end, soon after the fault.
     #[track_caller]
     fn heals(&self, seen: &mut Seen, ended: Instant) {
         seen.take_all();
         self.is_well_soon(ended);
     }
 
-    /// `midflight submit` of so many tasks that sleep for so long.
+    /// Each task sleeps for `sleep`.
     fn submit(&self, place: Place, tasks: usize, sleep: &str) -> Command {
         let (tasks, switch) = (tasks.to_string(), address().to_string());
         command(&self.lab, place, &["submit", "sleep", sleep, "-n", &tasks, "--switch", &switch, "--json"])
@@ -129,7 +128,7 @@ impl World {
         assert!(self.lab.command(place, "ip").args(args).status().unwrap().success(), "{place}: ip {args:?}");
     }
 
-    /// After the fault has ended: soon all slots wait for tasks, and new clients are served.
+    /// Soon all slots wait for tasks, and new clients are served.
     #[track_caller]
     fn is_well_soon(&self, ended: Instant) {
         wait_until("all slots wait", || {
@@ -146,7 +145,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A test that fails shall leave nothing either.
+        // A failed test must leave nothing either.
         let _ = midflight_host::detach(port());
     }
 }
@@ -169,14 +168,13 @@ fn executor_of(lab: &Lab, place: Place, switches: &str) -> Command {
     command(lab, place, &["executor", "--switch", switches, "--slots", &SLOTS.to_string()])
 }
 
-/// Of `midflight submit --json`.
 #[track_caller]
 fn assert_all_ended(said: Said, tasks: usize) {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(said.results()["submit.ok"], tasks);
 }
 
-/// Stops the process for a while. Returns when it went on.
+/// Returns when the process continues.
 fn stand_still(process: &Running, time: Duration) -> Instant {
     signal(&process.child, Signal::STOP);
     std::thread::sleep(time);
@@ -195,8 +193,7 @@ fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
     });
 }
 
-/// It still has tasks when it comes back, of a client that has had their results by the other one. Programs in the kernel
-/// serve on.
+/// When it continues, its tasks' results have already come through the other switch. Programs in the kernel serve throughout.
 #[test]
 fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
     each_engine(|world| {
@@ -214,7 +211,7 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
         signal(&world.switch.child, Signal::STOP);
         seen.take_all();
         if world.is_kernel() {
-            // Its programs serve those whom they know, and tell executors who have waited for long that it lives.
+            // Its programs serve known peers, and tell executors who have waited for long that the switch lives.
             std::thread::sleep(2 * LEASES);
             Seen::new(&client, &[(TASKS / 10, SHORT)]).take_all();
             assert_eq!(client.switch().0, address());
@@ -239,7 +236,7 @@ fn t16_an_executor_that_stood_still_for_leases_comes_back_with_late_results() {
         let mut seen = Seen::new(&client, &[(TASKS / 4, SHORT), (ALL_SLOTS, long), (TASKS, SHORT)]);
         seen.take(TASKS / 4);
         wait_until("every slot has a long one", || world.status()["busy"] == ALL_SLOTS);
-        // What it runs ends meanwhile by its clock, and is with the other one by then.
+        // By its clock, what it runs ends during the pause; by then the other executor has run it.
         world.heals(&mut seen, stand_still(&world.executors[0], LEASES));
         let now = world.status();
         assert!(now["tasks"]["expired"].as_u64().unwrap() >= SLOTS as u64, "{now}");
@@ -249,7 +246,7 @@ fn t16_an_executor_that_stood_still_for_leases_comes_back_with_late_results() {
 #[test]
 fn t16_a_client_that_stood_still_for_longer_than_it_is_remembered_gets_all_results() {
     each_engine(|world| {
-        // All of them take longer than the client is remembered.
+        // Together they take longer than the switch remembers the client.
         let client = world.submit(CLIENT, TASKS, "20ms").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until("some have ended", || world.status()["tasks"]["completed"].as_u64().unwrap() > 0);
         signal(&client, Signal::STOP);
@@ -268,7 +265,7 @@ fn t16_links_of_the_switch_go_down_for_leases() {
     each_engine(|world| {
         let client = world.client();
         let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-        // The client's, an executor's, and both at once.
+        // Links of the client, of an executor, and of both at once.
         for links in [&["host0"][..], &["host1"], &["host0", "host1"]] {
             seen.take(TASKS / 6);
             links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "down"]));
@@ -286,14 +283,14 @@ fn t16_an_executors_own_link_goes_down_for_leases() {
         world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "down"]);
         std::thread::sleep(LEASES);
         world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "up"]);
-        // The kernel has forgotten the routes of a link that went down.
+        // The kernel removes the routes of a link that goes down.
         let gateway = world.lab.hosts()[1].gateway_ipv4.to_string();
         world.ip(EXECUTORS[0], &["route", "add", "default", "via", &gateway]);
         world.heals(&mut seen, Instant::now());
     });
 }
 
-/// A switch in the kernel ends, because its programs went with the interface, and its supervisor starts it again.
+/// A switch in the kernel exits, because its programs are gone with the interface; its supervisor restarts it.
 #[test]
 fn t16_an_interface_goes_away_and_comes_back() {
     each_engine(|world| {
@@ -325,8 +322,7 @@ fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
     wait_until("nothing was submitted again", || world.status()["tasks"]["submitted"] == TASKS + NEWCOMERS);
 }
 
-/// The programs serve known clients and executors alone; cookies for new ones wait for the process, and are lost when the
-/// ring is full.
+/// The programs serve known peers; new ones need cookies from the process, which are lost when the ring is full.
 #[test]
 fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
     if !labs_work() || !kernel_works() {
@@ -347,7 +343,7 @@ fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
     assert!(now["shell"]["handed_over"].as_u64().unwrap() > 100, "{now}");
 }
 
-/// REGISTERs of executors that are not known.
+/// Sends REGISTERs of unknown executors.
 fn ask_for_cookies(packets: u64) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     for executor in 1..=packets {
@@ -367,7 +363,7 @@ fn ask_for_cookies(packets: u64) {
     }
 }
 
-/// A command whose clocks are so far ahead of this machine's.
+/// A command whose clocks are ahead of this machine's by `days`.
 fn ahead(lab: &Lab, place: Place, days: u32, command: &Command) -> Command {
     let seconds = (days * 86_400).to_string();
     let mut ahead = lab.command(place, "unshare");
@@ -393,7 +389,7 @@ fn t16_clocks_may_differ() {
     });
 }
 
-/// What those of version 1 send, to everybody.
+/// Packets of version 1, to every process.
 #[test]
 fn t16_packets_of_an_older_version_are_answered_and_told_once() {
     each_engine(|world| {
@@ -409,7 +405,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
             let mut answer = [0; 64];
             let length = old.recv(&mut answer).unwrap();
             assert_eq!(Version::read_from_bytes(&answer[..length]).unwrap(), Version::OURS, "to {operation:?}");
-            // Nobody but a switch answers.
+            // Only a switch answers them.
             old.send_to(&packet, (world.lab.hosts()[0].ipv4, client.local_addr().port())).unwrap();
         }
         world.heals(&mut seen, Instant::now());
@@ -422,7 +418,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
     });
 }
 
-/// A switch of a later version is before ours in the list of an executor and a client.
+/// A later version's switch precedes ours in the list.
 #[test]
 fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next() {
     each_engine(|world| {

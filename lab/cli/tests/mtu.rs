@@ -1,5 +1,5 @@
-//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6; and what is said of a smaller
-//! one. Needs root and iproute2; skips loudly without.
+//! T15 in labs: links of any MTU from 1,280 bytes on, even changing ones, both engines, IPv4 and IPv6; and errors below that. Needs root
+//! and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -13,21 +13,20 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The longest result that travels in a packet.
+/// The longest result inside a packet.
 const INLINE_MOST: usize = 1024;
-/// By reference, and more than one packet of TCP at any MTU.
+/// By reference, and more than one TCP packet at any MTU.
 const LONG: usize = 100_000;
-/// Several RETRIEVEs of as many slots as they may name.
+/// Several full RETRIEVEs.
 const SLOTS: u32 = 64;
-/// The MTU up to which a veth takes an XDP program in native mode: its frames must fit a page.
+/// The largest MTU of a veth with an XDP program in native mode: its frames must fit a page.
 const NATIVE_MOST: u32 = 3_000;
 
-/// A client, an executor, and the switch between them.
 fn lab() -> Option<Lab> {
     labs_work().then(|| Lab::up(&Options::temporary(2)).unwrap())
 }
 
-/// The ways in which a switch can serve links of up to so many bytes, as arguments.
+/// Arguments of switches that can serve `most` bytes.
 fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
     let mut engines = vec![vec!["--engine".to_owned(), "user".to_owned()]];
     if kernel_works() {
@@ -38,7 +37,7 @@ fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
     engines
 }
 
-/// Sets the MTU of both ends of every link. A host's end that runs an XDP program takes no large one, so that program goes.
+/// Sets the MTU of both ends of every link. A host's end with an XDP program does not accept a large one, so the program is removed.
 fn set_mtu(lab: &Lab, mtu: u32) {
     let set = |place, interface: &str| {
         let mtu = mtu.to_string();
@@ -54,7 +53,7 @@ fn set_mtu(lab: &Lab, mtu: u32) {
     }
 }
 
-/// A switch, an executor whose functions give back what they are asked for, and a client.
+/// Functions return what is requested.
 struct Cluster {
     client: Client,
     _executor: Executor,
@@ -96,7 +95,7 @@ fn length(argument: &[u8]) -> usize {
     usize::from(u16::from_be_bytes(argument.try_into().unwrap()))
 }
 
-/// How long a task's result is to be: the longest one often.
+/// Length of a task's result: often the longest.
 fn of_task(task: usize) -> u16 {
     (if task.is_multiple_of(3) { INLINE_MOST } else { task * 37 % (INLINE_MOST + 1) }) as u16
 }
@@ -146,7 +145,7 @@ fn t15_tasks_end_on_links_of_9000_bytes() {
     tasks_end_at(9000);
 }
 
-/// IPv4 has links of 576 bytes. They take short packets only: commands say so and end.
+/// Links of 576 bytes carry short packets only.
 #[test]
 fn t15_commands_end_with_an_error_where_a_link_takes_less() {
     let Some(lab) = lab() else { return };

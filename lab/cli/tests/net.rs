@@ -1,5 +1,4 @@
-//! `midflight-lab net` as processes: what it says, how it ends, that nothing is left. Needs root and iproute2; skips loudly
-//! without.
+//! `midflight-lab net`: output, exit, and no leftovers. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -12,11 +11,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A name that is free; what has it goes with the test.
+/// A free name; its lab is removed with the test.
 struct Named(String);
 
 impl Named {
-    /// `None`, and a loud line, where there can be no labs.
+    /// `None`, with SKIPPED, without labs.
     fn new() -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         labs_work().then(|| Self(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))))
@@ -27,7 +26,7 @@ impl Named {
         run(&[&["net", what, "--name", &self.0], rest].concat())
     }
 
-    /// The file of one of its namespaces.
+    /// Whether one of its namespaces has its file.
     fn has(&self, place: &str) -> bool {
         Path::new(&format!("/var/run/netns/mf-{}-{place}", self.0)).exists()
     }
@@ -40,12 +39,12 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        // Most tests have taken it down.
+        // Most tests have already taken it down.
         let _ = midflight_net::Lab::remove(&self.0);
     }
 }
 
-/// `lab up` that stands still in the middle: its namespaces are there, its links are not.
+/// A `lab up` stopped in the middle: its namespaces exist, its links do not.
 struct HalfUp {
     child: Child,
     directory: Directory,
@@ -55,11 +54,11 @@ impl HalfUp {
     fn new(name: &Named) -> Self {
         let directory = Directory::new(&format!("half-up-{}", name.0));
         for file in ["calls", "blocked", "go"] {
-            let _ = std::fs::remove_file(directory.path(file)); // of the one before
+            let _ = std::fs::remove_file(directory.path(file)); // left by the previous one
         }
         let here = directory.path("");
         let path = std::env::var("PATH").unwrap();
-        // The second call of `ip` waits until it may go on.
+        // The second call of `ip` waits for a file.
         let ip = format!(
             "echo >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
              while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\""
@@ -78,7 +77,7 @@ impl HalfUp {
     }
 }
 
-/// The arguments of a line of the guide; a `midflight` that is run inside is this build's too.
+/// The arguments of a line of the guide; a nested `midflight` also runs this build.
 fn arguments(line: &str) -> Vec<&str> {
     let words = line.split_whitespace().skip(1);
     words.map(|word| if word == "midflight" { MIDFLIGHT } else { word }).collect()
@@ -98,7 +97,7 @@ fn up_says_what_to_type_and_it_works() {
     assert!(executor.first_line.contains("at switch 10.77.255.1:7700"), "{}", executor.first_line);
     let said = run(submit);
     assert!(said.code == Some(0) && said.stderr.contains("100000 ok"), "{said:?}");
-    // Behind the command the line says what it does.
+    // The rest of the line is a comment.
     assert_eq!(run(&down[..4]).code, Some(0), "{down:?}");
     assert_eq!(switch.end().0, Some(0), "the switch was asked to end");
     name.is_gone();
@@ -146,7 +145,7 @@ fn exec_becomes_the_command() {
     let child = midflight(&["net", "exec", "--name", &name.0, "switch", "--", "sleep", "1000"]).spawn().unwrap();
     let command = format!("/proc/{}/comm", child.id());
     wait_until("it is the command", || std::fs::read_to_string(&command).unwrap() == "sleep\n");
-    // Not SIGINT, which commands inherit to be ignored where tests run in the background.
+    // Not SIGINT, which background processes inherit as ignored.
     signal(&child, Signal::TERM);
     assert_eq!(child.wait_with_output().unwrap().status.to_string(), "signal: 15 (SIGTERM)");
     assert_error(&name.lab("exec", &["host0", "--", "/nonexistent"]), 127, &["/nonexistent", "No such file"]);
@@ -193,7 +192,7 @@ fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
         half.child.wait().unwrap();
         assert!(name.has("host0"));
         assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "not complete", "midflight-lab net down"]);
-        // The `ip` that it had started is still at it, and holds what comes next up.
+        // The `ip` that it started is still running, and delays the next command.
         half.go_on();
         half
     };
@@ -235,7 +234,7 @@ fn down_all_takes_all_labs_down() {
     if !labs_work() {
         return;
     }
-    // In a /run of its own: there may be labs of others on this machine.
+    // In its own /run: this machine may have other labs.
     let script = "mount -t tmpfs tmpfs /run || exit 77
         $0 lab up --name a >/dev/null && $0 lab up --name b --hosts 1 >/dev/null && ip netns add mf-c-host0 || exit 1
         $0 lab status | grep 'lab [abc]'; $0 lab down --all; $0 lab status; ls /run/netns; ls /run/midflight";
@@ -243,7 +242,7 @@ fn down_all_takes_all_labs_down() {
     let output = command.args(["--mount", "sh", "-c", script, MIDFLIGHT]).output();
     let Ok(output) = output else { return skip("no `unshare` here") };
     let said: Said = output.into();
-    // In a chroot, say.
+    // Not permitted, for example in a chroot.
     if said.code == Some(77) || said.stderr.starts_with("unshare: ") {
         return skip(&said.stderr);
     }

@@ -1,4 +1,4 @@
-//! `midflight-lab bench peers` with made-up peers: none of these tests needs Python, Go or a network.
+//! `midflight-lab bench peers` with scripts in place of systems; needs no Python, Go or network.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,7 +14,7 @@ case $1 in
         echo 'error: nothing is installed' >&2; exit 1 ;;
 esac";
 
-/// Ray works and has two rows, HyperQueue ends with an error, NATS says nonsense.
+/// Ray works and has two rows, HyperQueue fails, NATS prints nonsense.
 const RUN: &str = r#"
 row() {
     echo "{\"name\": \"$1\", \"version\": \"1.2\", \"interface\": \"made up\", \"tasks_per_s\": $2," \
@@ -26,7 +26,6 @@ case $1 in
     nats) echo 'Server is ready' ;;
 esac"#;
 
-/// A folder with these two scripts.
 fn peers(directory: &Directory, setup: &str, run: &str) -> String {
     directory.script("setup", setup);
     directory.script("run", run);
@@ -37,7 +36,7 @@ fn arguments<'a>(peers: &'a str, work: &'a str, only: &'a str) -> Vec<&'a str> {
     vec!["bench", "peers", "--peers-dir", peers, "--work-dir", work, "--only", only]
 }
 
-/// The command whose process id stands in this file has ended.
+/// Whether the process with the id in this file has exited.
 fn has_ended(pid_file: &str) -> bool {
     let pid = std::fs::read_to_string(pid_file).unwrap();
     !Path::new("/proc").join(pid.trim()).exists()

@@ -1,4 +1,4 @@
-//! `midflight-lab sim check` and `midflight-lab sim mutants`: what a script sees of them.
+//! `midflight-lab sim check` and `sim mutants`, as scripts see them.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 // In a build with planted bugs the campaign may find some, and `sim mutants` runs.
@@ -8,7 +8,7 @@ mod common;
 
 use common::{Directory, assert_error, interrupted, midflight, run};
 
-/// One task, and an executor that dies under it.
+/// An executor dies while it runs.
 const TRIAL: &str = "\
 seed = 1
 heal_ms = 100
@@ -105,7 +105,7 @@ fn a_full_disk_is_a_failure() {
 #[test]
 fn ctrl_c_ends_a_campaign() {
     let args = ["sim", "check", "tasks", "--seeds", "1000000", "--json"];
-    // Its first line of progress comes when it has long taken the signal.
+    // By its first line of progress it handles signals.
     let said = interrupted(&args, |line| line.contains("/1000000 seeds"), |_| ());
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
 }

@@ -1,4 +1,4 @@
-//! `midflight-lab sim figure`: a small one from cells to report, and what a script sees.
+//! `midflight-lab sim figure`: a small figure from cells to report.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -29,7 +29,7 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
     assert!(!page.contains("<script"));
     assert!(read(&out, "bolt-17.bolt.svg").contains("G3 (A, B, C)"));
 
-    // Elsewhere, with the same cells: nothing is run again, and JSON has the same.
+    // Another directory with the same cells: nothing runs again, and the JSON is the same.
     let (elsewhere, cells) = (directory.path("elsewhere"), format!("{out}/cells"));
     let json = run(&[&SMALL[..], &["--out", &elsewhere, "--cells", &cells, "--json"]].concat());
     assert!(json.stderr.contains("4 of 4 cells have been run before"), "{json:?}");
@@ -118,7 +118,7 @@ fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 9);
 }
 
-/// A published trace; `None`, said aloud, where it is absent.
+/// `None`, with a message, if it is absent.
 fn trace(name: &str) -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let path = std::env::var_os("MIDFLIGHT_TRACES").map_or_else(beside, Into::into).join(name);
@@ -148,7 +148,7 @@ fn traces_that_are_there_have_columns_and_the_others_are_said_to_be_left_out() {
     assert!(!one.stderr.contains("google-sub,") && one.stderr.contains("google-like, alibaba"), "{one:?}");
     let column: Vec<_> = cells(&one).into_iter().filter(|cell| cell["load"]["name"] == "sample").collect();
     assert_eq!(column.len(), 6);
-    // Without its folder, so that results that are kept are the same wherever the file is.
+    // Without its folder, so that kept results do not depend on the file's location.
     assert!(column.iter().all(|cell| cell["load"]["file"] == TRACES[0]));
     TRACES.iter().for_each(|file| drop(directory.write(file, "")));
     let all = listed();
@@ -211,7 +211,7 @@ fn verdicts_are_compared_with_those_of_other_seeds() {
     let page = std::fs::read_to_string(format!("{again}/index.html")).unwrap();
     assert!(page.contains("Seeds 101 to 102") && page.contains("--first-seed 101"));
 
-    // A row that failed there.
+    // Make a row of the earlier run fail.
     let text = std::fs::read_to_string(&former).unwrap();
     let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let rows = report["results"].as_array_mut().unwrap();

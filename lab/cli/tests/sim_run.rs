@@ -1,4 +1,4 @@
-//! `midflight-lab sim run`: what a script sees of it.
+//! `midflight-lab sim run`, as scripts see it.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -6,7 +6,7 @@ mod common;
 
 use common::{Directory, assert_error, run};
 
-/// A cluster of four slots that is busy for 30 ms.
+/// Four slots, busy for 30 ms.
 const SMALL: &str = "duration = \"30ms\"\n[cluster]\nexecutors = 2\nslots = 2\n[workload]\nshape = \"equal\"\n";
 
 #[test]
@@ -53,7 +53,7 @@ fn tasks_that_do_not_end_are_a_failure() {
     assert!(said.stdout.contains("PARTIAL: patience ended"), "{}", said.stdout);
 }
 
-/// Tasks run, but no completion reaches a client.
+/// No completion reaches a client.
 #[test]
 fn slots_are_never_busier_than_all_the_time() {
     let directory = Directory::new("sim-run-idle");

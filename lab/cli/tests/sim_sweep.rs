@@ -1,4 +1,4 @@
-//! `midflight-lab sim sweep` and `sim cell`: the same results whatever the number of processes, and nothing that was done is done again.
+//! `midflight-lab sim sweep` and `sim cell`: results do not depend on the number of processes, and finished cells do not run again.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use std::path::Path;
 use std::process::Child;
 
-/// Six cells, of milliseconds each.
+/// Six short cells.
 const SPEC: &str = r#"
 seeds = 3
 [cell]
@@ -26,7 +26,7 @@ fn results(directory: &str) -> [Vec<u8>; 2] {
     ["results.csv", "results.jsonl"].map(|name| std::fs::read(Path::new(directory).join(name)).unwrap())
 }
 
-/// Those that have a file of their own: not packed yet.
+/// Cells with a file of their own, not packed yet.
 fn cells(directory: &str) -> usize {
     let names = std::fs::read_dir(Path::new(directory).join("cells")).into_iter().flatten().flatten();
     names.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json")).count()
@@ -67,7 +67,7 @@ fn what_has_been_run_is_not_run_again() {
     assert_eq!((&results["bench"], &results["sweep.cells"]), (&"sweep".into(), &6.into()));
 }
 
-/// Starts a sweep whose cells take long enough to be caught at work, and waits until one is done.
+/// Starts a sweep of cells long enough to be interrupted, and waits until one is done.
 fn at_work(directory: &Directory, out: &str) -> (String, Child) {
     let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
     let spec = directory.write("s.toml", &slow);

@@ -1,4 +1,4 @@
-//! `midflight-lab soak`, short, by the best engine that this machine has. Needs root and iproute2; skips loudly without.
+//! `midflight-lab soak`, short. Needs root and iproute2; otherwise prints SKIPPED.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -8,12 +8,11 @@ use common::{assert_error, interrupted, kernel_works, labs_work, run};
 use midflight_net::testing::traces_of;
 use std::path::Path;
 
-/// The engine to soak, if there can be labs.
+/// The best one; `None` without labs.
 fn engine() -> Option<&'static str> {
     labs_work().then(|| if kernel_works() { "kernel" } else { "user" })
 }
 
-/// What a soak process would leave behind.
 fn traces(process: u32) -> Vec<String> {
     let queue = format!("/sys/fs/bpf/midflight/{}", 20_000 + process % 20_000);
     let mut traces = traces_of(&format!("soak{process}"));
@@ -24,7 +23,7 @@ fn traces(process: u32) -> Vec<String> {
 #[test]
 fn t1_t9_nothing_is_lost_whoever_comes_goes_and_dies() {
     let Some(engine) = engine() else { return };
-    // Of the events of this seed many are deaths of executors, and the first ones, too.
+    // With this seed many events, including the first, are deaths of executors.
     let said = run(&["soak", "--minutes", "0.4", "--engine", engine, "--seed", "1", "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let results = said.results();
@@ -33,7 +32,7 @@ fn t1_t9_nothing_is_lost_whoever_comes_goes_and_dies() {
         assert_eq!(value(name), 0, "{name} in {results}\n{}", said.stderr);
     }
     assert_eq!(value("tasks"), value("ok") + value("cancelled"), "{results}");
-    // It is not the calm that was measured.
+    // Load and disturbances really ran.
     for (name, least) in [("tasks", 1_000), ("rests", 2), ("retransmitted", 1), ("again", 1)] {
         assert!(value(name) >= least, "{name} in {results}");
     }

@@ -1,4 +1,4 @@
-//! The store as processes: a switch, replicas, and the commands of a client.
+//! The store as processes.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -242,7 +242,7 @@ fn the_printed_configuration_is_a_store() {
     assert!(said.stdout.contains("id = 5, address = \"127.0.0.1:17750\""), "{said:?}");
 }
 
-/// A store like the other one, with its ports, at another address of loopback.
+/// Another store with the same ports, at another loopback address.
 fn twin(name: &str, like: &Store) -> Store {
     let mut store = Store::new(name, 1);
     let text = std::fs::read_to_string(&like.config).unwrap();
@@ -280,7 +280,7 @@ fn a_replica_that_is_stopped_keeps_no_operator_waiting() {
     assert!(said.stderr.contains(&format!("replica {stopped} of set 1")) && said.stderr.contains("3 s"), "{said:?}");
 }
 
-/// A pipe without a writer is a file that takes for ever to read.
+/// Reading a pipe without a writer blocks forever.
 #[test]
 fn a_replica_that_reads_its_files_can_be_interrupted() {
     let store = Store::new("store-reads", 1);
@@ -299,7 +299,7 @@ fn a_replica_that_reads_its_files_can_be_interrupted() {
     assert_eq!(ended.unwrap().code(), Some(0));
 }
 
-/// What the last write was acknowledged by is one replica that is down, and one whose data is lost. The third lacks it.
+/// The last write was acknowledged by a replica that is down, and one whose data is lost. The third lacks it.
 #[test]
 fn r2_no_store_is_founded_beside_one_that_has_data() {
     let mut store = Store::start("store-refounded");
@@ -319,7 +319,6 @@ fn r2_no_store_is_founded_beside_one_that_has_data() {
     assert_eq!(store.kv(&["get", "acked"]), done("precious\n"));
 }
 
-/// `midflight up --store` with data here.
 fn up_args<'a>(data: &'a str, listen: &'a str) -> [&'a str; 8] {
     ["up", "--store", "--data", data, "--listen", listen, "--http", "off"]
 }
@@ -341,7 +340,7 @@ fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     std::fs::rename(format!("{data}/2"), directory.path("kept")).unwrap();
     assert_error(&run(&args), 1, &["replica 2 has no data", "data/2", "put it back"]);
     std::fs::rename(directory.path("kept"), format!("{data}/2")).unwrap();
-    // Whoever makes this file does not get a store that has forgotten something.
+    // A user who creates this file must not get a store that has lost data.
     let founding = format!("{data}/founding");
     std::fs::write(&founding, "").unwrap();
     assert_error(&run(&args), 1, &["this replica has run", "move its data away"]);
@@ -355,7 +354,7 @@ fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     Running::start(&args);
 }
 
-/// Starts a store, and kills it as soon as this is so.
+/// Starts a store, and kills it as soon as the condition holds.
 fn kill_once(data: &str, switch: &str, is_so: impl Fn() -> bool) {
     let mut up = std::process::Command::new(env!("CARGO_BIN_EXE_midflight-lab"));
     let mut up = up.args(up_args(data, switch)).stdout(std::process::Stdio::null()).spawn().unwrap();
@@ -372,8 +371,8 @@ fn r2_a_store_that_is_killed_before_it_serves_begins_again() {
     for moment in ["founding", "1", "1/identity", "1/log-1", "2", "2/snapshot-1", "3", "3/log-1"] {
         let data = directory.path(&moment.replace('/', "-"));
         let exists = |name: &str| std::path::Path::new(&data).join(name).exists();
-        let switch = free_address().to_string(); // with those of the replicas, which follow from it
-        // The first of these files does not stay.
+        let switch = free_address().to_string(); // the replicas' ports follow from the switch's
+        // The first file is temporary.
         kill_once(&data, &switch, || exists(moment) || exists("3/log-1"));
         let _up = Running::start(&up_args(&data, &switch));
         assert!(!exists("founding"), "{moment}");

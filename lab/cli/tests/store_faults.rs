@@ -1,4 +1,4 @@
-//! A store whose processes are killed and stopped, and whose disks are full, while clients use it: three replicas, two switches.
+//! Processes of a store are killed and stopped, and disks fill up, while clients use it: three replicas, two switches.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -13,21 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Operations succeed again within this time. R5 says 300 ms, which `midflight-lab bench failover` measures; this machine may have
-/// other things to do.
+/// R5 requires 300 ms, which `midflight-lab bench failover` measures; here the machine may be busy.
 const AGAIN: Duration = Duration::from_millis(1500);
-/// How long a process is stopped: the store must go on without it.
+/// The store must continue without the process.
 const STOPPED: Duration = Duration::from_secs(3);
 /// Increments before a fault, and after it.
 const SOME: u64 = 50;
 
-/// One store at a time, as the times are asserted.
+/// These tests assert times.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts up one key, whose value says whether an increment was lost or done twice.
+/// Increments one key, to detect lost and repeated increments.
 #[derive(Default)]
 struct Tally {
     acknowledged: AtomicU64,
@@ -71,7 +70,7 @@ impl Tally {
     }
 }
 
-/// What must end with a test, also with one that fails.
+/// Killed with the test, even if it fails.
 struct Clients<'a> {
     tally: &'a Tally,
     load: Option<Child>,
@@ -85,13 +84,12 @@ impl Drop for Clients<'_> {
 }
 
 fn end(child: &mut Child) {
-    // It may have ended already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// What clients saw while `fault` happened must be linearizable (R1), with nothing lost or done twice (R2, R3). Returns the
-/// longest time in which no client had an answer.
+/// The history during `fault` must be linearizable (R1), with nothing lost or applied twice (R2, R3). Returns the longest time without a
+/// response.
 fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Duration {
     store.leader();
     let history = store.directory.path("history.jsonl");
@@ -178,7 +176,7 @@ fn r1_r2_all_processes_are_killed_at_once_and_started_again() {
     assert!(gap < 2 * AGAIN, "{gap:?}");
 }
 
-/// A small file system in the place of a directory.
+/// A small file system mounted on a directory.
 struct SmallDisk(String);
 
 impl SmallDisk {
@@ -199,7 +197,7 @@ impl SmallDisk {
         std::path::Path::new(&self.0).join("of-somebody-else")
     }
 
-    /// Leaves no byte free but what the replica has in reserve.
+    /// Leaves no byte free except the replica's reserve.
     fn fill(&self) {
         let mut filler = std::fs::File::create(self.filler()).unwrap();
         for step in [1 << 16, 1] {
@@ -214,12 +212,12 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // What is still in use goes with its last user.
+        // If it is in use, it disappears with its last user.
         let _ = Command::new("umount").args(["--lazy", &self.0]).status();
     }
 }
 
-/// Reads and deletes go on where all disks are full, also after a restart; writes do when there is room.
+/// Reads and deletes continue, also after a restart; writes resume when there is room.
 #[test]
 fn r1_r2_r5_full_disks_refuse_writes_until_there_is_room_and_nothing_else() {
     let _alone = alone();

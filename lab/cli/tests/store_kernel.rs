@@ -1,5 +1,5 @@
-//! A store whose switch runs in the kernel, in a lab: clients and replicas on hosts of their own see no difference. Needs root,
-//! iproute2 and a kernel with BPF arenas; otherwise the tests are skipped with a message.
+//! A store with its switch in the kernel, in a lab: clients and replicas see no difference. Needs root, iproute2 and a kernel with BPF
+//! arenas; otherwise prints SKIPPED.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -10,19 +10,19 @@ use midflight_net::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The client's host; those of the replicas are behind it.
+/// The client's host; those of the replicas follow.
 const CLIENT: Place = Place::Host(0);
-/// Of the switch that may stand by.
+/// Host of the standby switch.
 const STANDBY: Place = Place::Host(4);
 const STANDBY_IPV4: &str = "10.77.4.2";
-/// Whether a host tells its neighbours when its hardware address changes.
+/// Whether a host announces a new hardware address.
 const ANNOUNCE: &str = "/proc/sys/net/ipv4/conf/eth0/arp_notify";
 
-/// Leases much longer than a machine with other work makes a replica wait: a session ends by what a test does, and by nothing else.
+/// Leases much longer than a busy machine delays a replica: only the test ends a session.
 const LONG_LEASES: &str =
     "timing = { session_lease = \"1s\", leader_lease = \"900ms\", promise = \"1s\", stagger = \"100ms\" }";
 
-/// Three replicas and a switch, each on a host of its own.
+/// Each on its own host.
 struct Store {
     lab: Lab,
     directory: Directory,
@@ -35,7 +35,7 @@ impl Store {
         Self::with(name, false)
     }
 
-    /// With another switch that may stand by. `None`, and a loud line, where the machine cannot do it.
+    /// `None`, with SKIPPED, if it cannot run here.
     fn with(name: &str, stands_by: bool) -> Option<Self> {
         if !labs_work() || !kernel_works() {
             return None;
@@ -83,12 +83,10 @@ impl Store {
         Running::spawn(self.switch_command(more))
     }
 
-    /// A switch that cannot start.
     fn refused(&self, more: &[&str]) -> Said {
         self.switch_command(more).output().unwrap().into()
     }
 
-    /// Removes what is kept on the switch's port.
     fn detach(&self) {
         let listen = format!("{SWITCH_IPV4}:{}", self.port);
         let said: Said = midflight_at(&self.lab, Place::Switch, &["switch", "--detach", "--listen", &listen])
@@ -130,7 +128,7 @@ fn count(status: &serde_json::Value, name: &str) -> f64 {
     status["shell"][name].as_f64().unwrap_or(0.0)
 }
 
-/// R1, R6: almost all packets pass by XDP, from host to host; what the clients saw is linearizable.
+/// R1, R6: almost all packets pass through XDP.
 #[test]
 fn r1_a_store_with_its_switch_in_the_kernel() {
     let Some(store) = Store::new("store-kernel") else { return };
@@ -147,8 +145,8 @@ fn r1_a_store_with_its_switch_in_the_kernel() {
     assert!(set["reads_to_followers"].as_u64() > Some(1000) && set["unstable"] == 0, "{status}");
 }
 
-/// R5: with --keep the death of the switch's process is no failure: sessions and leases go on in the kernel. The next process takes the
-/// set over, with the policy as it is configured by then; other key groups are refused.
+/// R5: without its process, sessions and leases continue in the kernel. The next process takes the set over, with the policy of its
+/// configuration; other key groups are refused.
 #[test]
 fn r5_a_kept_switch_serves_on_without_its_process() {
     let Some(store) = Store::new("store-kept") else { return };
@@ -157,7 +155,7 @@ fn r5_a_kept_switch_serves_on_without_its_process() {
     let load = store.load("4");
     std::thread::sleep(Duration::from_secs(1));
     drop(switch); // SIGKILL
-    // Long enough for all cookies to run out.
+    // For all cookies to expire.
     std::thread::sleep(Duration::from_millis(2_500));
     store.directory.write("store.toml", &store.configuration("random", 12));
     let next = store.switch(&["--keep"]);
@@ -173,7 +171,7 @@ fn r5_a_kept_switch_serves_on_without_its_process() {
     store.detach();
 }
 
-/// R5, R7: a replica has another network card. The next hop that XDP knows leads nowhere, until the switch hears the replica again.
+/// R5, R7: a replica gets another network card; XDP's next hop leads nowhere until the switch hears it again.
 #[test]
 fn r5_a_next_hop_that_leads_nowhere_is_learned_anew() {
     let Some(store) = Store::new("store-hop") else { return };
@@ -193,7 +191,7 @@ fn r5_a_next_hop_that_leads_nowhere_is_learned_anew() {
     assert_eq!(status["sets"][0]["unstable"], 0, "{status}");
 }
 
-/// R5, R7: an interface of the switch is gone. It says so and ends, and the set serves on at the switch that stands by.
+/// R5, R7: the switch reports it and exits; the standby switch serves the set.
 #[test]
 fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
     let Some(store) = Store::with("store-gone", true) else { return };
@@ -214,7 +212,7 @@ fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
     assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
 }
 
-/// R7: a switch without room for another set says what to raise, and what it has kept serves on.
+/// R7: says which bound to raise, and continues to serve its kept sets.
 #[test]
 fn r7_no_room_for_another_set() {
     let Some(store) = Store::new("store-room") else { return };

@@ -1,4 +1,4 @@
-//! Wrong usage, and helps.
+//! Wrong usage, and help texts.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! `midflight agent`: an agent before memcached or Redis.
+//! `midflight agent`: an agent in front of memcached or Redis.
 
 use crate::agent::RunningAgent;
 use crate::http;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     let running = RunningAgent::start(options, http, shutdown.ender()).map_err(|failed| {
-        // What is wrong with a bound is wrong usage.
+        // A wrong bound is wrong usage.
         match failed.downcast::<midflight_host::Error>() {
             Ok(midflight_host::Error::Configuration(text)) => error(text),
             Ok(other) => other.into(),

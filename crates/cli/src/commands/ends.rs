@@ -1,4 +1,4 @@
-//! How the tasks of a command ended: Midflight's and Sparrow's are told in the same way.
+//! Outcomes of a command's tasks, printed alike for Midflight and Sparrow.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The largest latency that is recorded as it is: a day. Larger ones count as this.
+/// One day. Larger latencies count as this.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
-/// How long to wait for a result before looking at signals again.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Counts of tasks by their ends, and the latency of those that ended well.
+/// Latency is that of successful tasks.
 pub(super) struct Ends {
     pub ok: u64,
     pub failed: u64,
     pub lost: u64,
-    /// Where tasks can be cancelled.
+    /// `None` where tasks cannot be cancelled.
     pub cancelled: Option<u64>,
     pub latency_us: Histogram<u64>,
 }
@@ -34,7 +33,7 @@ impl Ends {
         self.failed + self.lost + self.cancelled.unwrap_or(0) == 0
     }
 
-    /// Tells people on stderr, or scripts with one number more; `until` is the end of a latency.
+    /// `until` names the end of a latency.
     pub(super) fn print(&self, command: &str, until: &str, elapsed: Duration, json: Option<Measure>) -> Result<()> {
         let Self { ok, failed, lost, cancelled, latency_us } = self;
         let (seconds, rate) = (elapsed.as_secs_f64(), *ok as f64 / elapsed.as_secs_f64());
@@ -63,7 +62,7 @@ impl Ends {
     }
 }
 
-/// The last step towards the end that signals have asked for; soon after the third one the process ends.
+/// The latest shutdown step. Soon after the third signal the process exits.
 pub(super) fn signals() -> Result<Arc<AtomicU32>> {
     let signals = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&signals);

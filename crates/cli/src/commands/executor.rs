@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait for the switch before saying that it does not answer. The executor goes on trying.
+/// Warn after this time. The executor keeps trying.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.until_eof {
         let end = shutdown.ender();
         std::thread::spawn(move || {
-            // What comes before the end is of no interest; an input that cannot be read has ended.
+            // Waits for stdin to end. Its content does not matter, and a read error also means the end.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             end();
         });

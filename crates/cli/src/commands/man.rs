@@ -1,4 +1,4 @@
-//! `midflight man`: the helps of all subcommands as manual pages.
+//! `midflight man`: the help texts of all subcommands as manual pages.
 
 use crate::Cli;
 use anyhow::{Context, Result};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page of a command and those of its subcommands; how many.
+/// Returns the number of pages.
 fn write(command: &Command, directory: &Path) -> Result<usize> {
     let man = Man::new(command.clone()).source(concat!("Midflight ", env!("CARGO_PKG_VERSION"))).manual("Midflight");
     let file = directory.join(man.get_filename());
@@ -60,7 +60,7 @@ fn page(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// What stands below the options of a help: headings in capitals, indented lines that stay as they are, and paragraphs.
+/// The text below a help's options: headings in capitals, literal indented lines, and paragraphs.
 fn sections(help: &str) -> Roff {
     let mut roff = Roff::new();
     let mut is_block = false;

@@ -54,17 +54,15 @@ use template::Template;
 use waiting::Waiting;
 use window::{AHEAD, Window};
 
-/// The most that the exit code counts, as in GNU parallel.
+/// Largest count of failures in the exit code, as in GNU parallel.
 const MOST_FAILED: u64 = 101;
-/// The characters of a command that a message shows.
 const COMMAND_SHOWN: usize = 120;
-/// The most of `--jobs`.
 const JOBS_MAX: u32 = 4096;
 
-/// Where to find what GNU parallel's options are here.
+/// The docs section that maps GNU parallel's options.
 pub(crate) const FROM_PARALLEL: &str = "docs/map.md, From GNU parallel";
 
-/// Bytes of a result above which it is fetched into a file.
+/// Larger results, in bytes, are fetched into a file.
 const VALUE_MAX: u32 = 512 << 10;
 
 const EXAMPLES: &str = "\
@@ -175,7 +173,7 @@ struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Where outputs wait. One that is named wrongly would be noticed when the first one has to.
+    /// Checked at the start, not when the first output has to wait.
     fn directory(&self) -> Result<PathBuf> {
         if let Some(directory) = self.tmpdir.as_deref().filter(|directory| !directory.is_dir()) {
             let path = directory.display();
@@ -199,7 +197,7 @@ struct LogOptions {
     resume_failed: bool,
 }
 
-/// Tells people something; that stderr cannot be written is no reason to end.
+/// Ignores a write error: no reason to stop.
 fn say(words: &str) {
     let _ = writeln!(std::io::stderr(), "midflight: {words}");
 }
@@ -293,7 +291,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     end(outcome?)
 }
 
-/// A client that fetches large results into files, so that many of them need little memory.
+/// Fetches large results into files, to save memory.
 fn client_options(switches: Vec<SocketAddr>, blobs: BlobOptions) -> ClientOptions {
     ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..ClientOptions::new(switches) }
 }
@@ -308,7 +306,6 @@ fn end(outcome: Outcome) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// What every command's request has.
     fn request(&self) -> Result<ExecRequest> {
         let request = ExecRequest {
             directory: self.workdir.as_deref().map(directory).transpose()?,
@@ -320,8 +317,8 @@ impl Args {
         Ok(request)
     }
 
-    /// Commands that may be with the switch at once. One more than there are slots would share a slot's number, and could start
-    /// before it is known that the one before it makes the run halt.
+    /// Most commands in flight. With slot numbers it is the number of slots: one more command would share a slot's number, and could start
+    /// before its predecessor makes the run halt.
     fn in_flight(&self, is_embedded: bool, has_slot: bool) -> usize {
         let jobs = self.jobs.unwrap_or_else(cores) as usize;
         match (is_embedded, self.jobs) {
@@ -334,7 +331,6 @@ impl Args {
     }
 }
 
-/// A number of commands at one time.
 fn jobs(text: &str) -> Result<u32, String> {
     let wrong = || {
         let cores = cores();
@@ -343,7 +339,6 @@ fn jobs(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|jobs| (1..=JOBS_MAX).contains(jobs)).ok_or_else(wrong)
 }
 
-/// These variables of the environment.
 pub(super) fn variables(names: &[String]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let variable = |name: &String| match std::env::var_os(name) {
         Some(value) => Ok((name.as_bytes().to_vec(), value.into_vec())),
@@ -352,7 +347,7 @@ pub(super) fn variables(names: &[String]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     names.iter().map(variable).collect()
 }
 
-/// A directory as executors get it.
+/// A directory in the form that executors receive.
 pub(super) fn directory(path: &Path) -> Result<Vec<u8>> {
     let path = if path == Path::new(".") {
         std::env::current_dir().context("cannot find the present directory")?
@@ -371,7 +366,7 @@ impl LogOptions {
         }
     }
 
-    /// The joblog to write, and what is in it.
+    /// Opens the joblog for writing, and reads what it lists.
     fn open(&self) -> Result<(Option<Joblog>, Done)> {
         match (&self.joblog, self.resume()) {
             (None, _) => Ok((None, Done::default())),
@@ -380,7 +375,7 @@ impl LogOptions {
         }
     }
 
-    /// What is in the joblog, which stays as it is.
+    /// Leaves the joblog unchanged.
     fn read(&self) -> Result<Done> {
         match (&self.joblog, self.resume()) {
             (Some(path), Some(resume)) => Done::open(path, resume),

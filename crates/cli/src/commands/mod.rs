@@ -69,8 +69,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The default log level. An operator of a service wants to know what could be better (such as small kernel buffers); a
-    /// user who runs a job wants its output.
+    /// The default log filter: services warn, for example about small kernel buffers; for jobs the output matters.
     #[must_use]
     pub fn default_log(&self) -> &'static str {
         match self {
@@ -85,7 +84,7 @@ impl Command {
         }
     }
 
-    /// Whether a closed pipe (`| head`) ends it at once. Commands that run children end them first.
+    /// Whether a closed pipe (`| head`) ends the process at once. Commands with children end those first.
     #[must_use]
     pub fn ends_with_its_reader(&self) -> bool {
         matches!(
@@ -101,10 +100,10 @@ impl Command {
     }
 }
 
-/// Runs a subcommand.
+/// Runs a subcommand and returns the exit code.
 ///
 /// # Errors
-/// Of usage, or why it failed.
+/// For wrong usage, or with the reason of the failure.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => up::run(&args),

@@ -1,4 +1,4 @@
-//! `midflight purge`: removes queued tasks from a switch on this machine, and has those of clients stopped that run.
+//! `midflight purge`: removes queued tasks from a switch on this machine, and stops running ones of clients.
 
 use crate::options;
 use anyhow::{Context, Result, bail};

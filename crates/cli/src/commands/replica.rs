@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let http_names = config.switch.http_names.clone();
     let which = Which { set, id: args.id, start, data, fsync, http, http_names };
-    // It reads its files first, which may take long.
+    // The replica first reads its files, which may take long.
     let at_once = shutdown.at_once()?;
     let replica = RunningReplica::start(which, shutdown.ender())?;
     drop(at_once);

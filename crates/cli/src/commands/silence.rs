@@ -1,22 +1,22 @@
-//! Whether a switch answers and tasks reach it, for the commands that wait for tasks.
+//! Checks that a switch answers and tasks reach it, for commands that wait for tasks.
 
 use anyhow::{Result, ensure};
 use midflight_host::Client;
 use std::time::{Duration, Instant};
 
-/// How long a switch may be silent before people hear of it. It is asked ten times a second.
+/// The client sends ten requests a second.
 pub(super) const ASK_AFTER: Duration = Duration::from_secs(3);
-/// Between two messages of one kind.
+/// Interval of repeated messages of one kind.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// When people hear of something that lasts: soon, and then at most once a minute.
+/// Reports a lasting condition soon, and then at most once a minute.
 #[derive(Debug, Default)]
 pub(super) struct Reminder {
     told: Option<Instant>,
 }
 
 impl Reminder {
-    /// Whether to tell them of what has lasted for so long.
+    /// Whether to report a condition that has `lasted` this long.
     pub(super) fn is_due(&mut self, lasted: Duration, now: Instant) -> bool {
         let is_due =
             lasted >= ASK_AFTER && self.told.is_none_or(|told| now.saturating_duration_since(told) >= AGAIN_AFTER);
@@ -26,20 +26,20 @@ impl Reminder {
         is_due
     }
 
-    /// They have heard enough for a minute.
+    /// Suppresses messages for a minute.
     pub(super) fn put_off(&mut self, now: Instant) {
         self.told = Some(now);
     }
 }
 
-/// Tells that no switch answers, and when tasks cannot reach one.
+/// Reports that no switch answers, or that tasks cannot reach it.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     reminder: Reminder,
 }
 
 impl Silence {
-    /// Call now and then: words for people, at most once a minute, if the client's switch has not answered for some time.
+    /// Call regularly. Returns a message, at most once a minute.
     ///
     /// # Errors
     /// If the switch answers, but tasks cannot reach it.

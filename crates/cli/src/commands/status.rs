@@ -1,4 +1,4 @@
-//! `midflight status`: what a switch is doing, for people and scripts.
+//! `midflight status`: the state of a switch, as text or JSON.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let text = switches::status(&args.http)?;
     let not_of_it = || format!("{} is not a switch of this version", args.http);
     if args.json {
-        // What is no JSON could hold anything, also codes that a terminal obeys.
+        // Print only valid JSON, without control codes for the terminal.
         let _: serde::de::IgnoredAny = serde_json::from_str(&text).with_context(not_of_it)?;
         stdout::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
@@ -50,7 +50,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The part of the program, whichever the switch runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum OfProgram {
@@ -110,7 +109,6 @@ fn of_tasks(p: &TasksStatus) -> Lines {
     lines
 }
 
-/// What was done for a replica set.
 fn of_set(s: &SetStatus) -> Lines {
     let reads = format!(
         "{} to followers, {} to the leader, {} leader-only; {} may be answered directly; {} turned back, {} outdated",
@@ -130,7 +128,6 @@ fn of_set(s: &SetStatus) -> Lines {
     lines
 }
 
-/// What an operator was asked, and passed on.
 fn of_replicas(s: &ReplicasStatus) -> Lines {
     let requests = format!(
         "{} towards an RSNode, {} degraded, {} of an unknown RSNode; {} selected here",

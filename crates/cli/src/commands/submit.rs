@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .priority(args.tasks.priority)
         .resources(resources)
         .retry_failed(args.tasks.retries > 0);
-    // Who gives neither has no opinion on how often a task is tried whose argument no executor could fetch.
+    // Without these flags, the default number of attempts applies when no executor could fetch the argument.
     if args.tasks.retries > 0 || args.tasks.timeout.is_some() {
         job = job.attempts(args.tasks.retries.saturating_add(1));
     }
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefer = args.tasks.preference()?;
     job.tasks.iter_mut().for_each(|task| task.prefer = prefer);
     let client = connect(usage::resolve_all(&args.switch)?)?;
-    // From its first task on, Ctrl-C cancels the job.
+    // From the first task on, Ctrl-C cancels the job.
     let signals = signals()?;
     let started = Instant::now();
     let completions = client.submit(job)?.completions();
@@ -108,7 +108,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     tally.finish(started.elapsed(), args.json)
 }
 
-/// Gives the job to the submitter.
 fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
     let is_command = args.function == EXEC;
     ensure!(
@@ -138,7 +137,6 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
     detach::submit(spec, Items::default(), usage::resolve_all(&args.switch)?)
 }
 
-/// The bytes of the argument.
 pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
     if function != SLEEP && function != SPIN {
         return Ok(argument.as_bytes().to_vec());
@@ -151,7 +149,7 @@ pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
     Ok(nanos.to_be_bytes().to_vec())
 }
 
-/// Takes outcomes until all are there, or the third Ctrl-C.
+/// Collects all outcomes, or stops at the third Ctrl-C.
 fn collect(
     client: &Client,
     mut completions: Completions,
@@ -193,12 +191,10 @@ fn collect(
     Ok(())
 }
 
-/// What became of the tasks.
 struct Tally {
     ends: Ends,
-    /// How often Ctrl-C was pressed.
     interrupted: u32,
-    /// Decodes results as those of `exec`.
+    /// Decodes results of `exec`.
     exec: bool,
     silent: bool,
     out: BufWriter<std::io::Stdout>,
@@ -210,7 +206,7 @@ impl Tally {
             ends: Ends::new(Some(0))?,
             interrupted: 0,
             exec: args.function == EXEC,
-            // sleep and spin return when they started, for `replay`: bytes that nobody reads here.
+            // sleep and spin return their start time for `replay`; it is not printed here.
             silent: args.json || [SLEEP, SPIN].contains(&args.function.as_str()),
             out: BufWriter::new(std::io::stdout()),
         })

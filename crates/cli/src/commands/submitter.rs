@@ -1,4 +1,4 @@
-//! `midflight submitter`: keeps this user's jobs, and has their commands run.
+//! `midflight submitter`: keeps this user's jobs and runs their commands.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.background {
-        // An error means that it leads a session already.
+        // Fails if the process already leads a session.
         let _ = rustix::process::setsid();
     }
     let directory = StateDirectory::of_environment()?;

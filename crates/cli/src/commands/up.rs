@@ -1,4 +1,4 @@
-//! `midflight up`: everything on this machine.
+//! `midflight up`: a whole cluster on this machine.
 
 mod data;
 mod replicas;
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// Bundles are of one executor: two of a machine would each give them to a task.
+    /// Two executors on one machine would both assign its bundles.
     fn one_executor_counts(&self) -> Result<()> {
         if self.executors > 1 && !self.counts.is_empty() {
             return Err(usage::error("--count is of one executor: leave --executors at 1, and give that --slots"));

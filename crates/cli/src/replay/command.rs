@@ -1,4 +1,4 @@
-//! `midflight replay`: a trace (or a generated workload) through a switch, with its scheduling delays.
+//! `midflight replay`: plays a trace or a generated workload through a switch and measures scheduling delays.
 
 use crate::replay::outcome::Outcome;
 use crate::replay::plan::{Plan, Work};
@@ -104,15 +104,15 @@ pub enum Switched {
     Off,
 }
 
-/// Runs it and returns the exit code.
+/// Runs the command and returns the exit code.
 ///
 /// # Errors
-/// Of usage, or why it failed.
+/// For wrong usage, or with the reason of the failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
     run_then(args, |_, _| Ok(()))
 }
 
-/// The same, and does something with the outcome before it is printed.
+/// As [`run`], but calls `then` with the outcome before it is printed.
 ///
 /// # Errors
 /// As [`run`].
@@ -145,8 +145,8 @@ pub fn run_then(args: &Args, then: impl FnOnce(&Plan, &Outcome) -> Result<()>) -
     })
 }
 
-/// The first signal ends the run with a partial result. Another one ends the process; not at once, because some senders
-/// (`timeout`, a terminal and a parent together) send the same signal twice.
+/// The first signal ends the run with a partial result. A later one ends the process, but not at once: some senders (`timeout`, a terminal
+/// with its parent) signal twice.
 fn stop_by_signals() -> Result<Stop> {
     const SAME: Duration = Duration::from_millis(300);
     let (stop, first) = (Stop::default(), OnceLock::new());

@@ -2,39 +2,38 @@
 
 use hdrhistogram::Histogram;
 
-/// The times of one task, in nanoseconds of one clock.
+/// Times of one task, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// Submitted to the client.
+    /// When it was submitted to the client.
     pub submitted_ns: u64,
-    /// First sent by the client.
+    /// When the client first sent it.
     pub sent_ns: u64,
-    /// When the executor's slot asked for a task, if its clock is ours.
+    /// When the executor's slot asked for a task; `None` if its clock is another one.
     pub asked_ns: Option<u64>,
-    /// Started by an executor.
+    /// When an executor started it.
     pub started_ns: u64,
-    /// Its function ended.
+    /// When its function ended.
     pub ended_ns: u64,
-    /// From acceptance by the switch to assignment: by T6 no suitable executor was free.
+    /// From acceptance by the switch to assignment. By T6, no suitable executor was free in that time.
     pub queueing_ns: u64,
-    /// 1 is the highest.
+    /// Priority level; 1 is the highest.
     pub level: u8,
 }
 
 impl Passage {
-    /// From submission to start.
+    /// From submission to start, in nanoseconds.
     pub fn delay_ns(&self) -> u64 {
         self.started_ns.saturating_sub(self.submitted_ns)
     }
 
-    /// From submission until the client's window let the task go: large jobs are spread over time.
+    /// Wait for the client's window, in nanoseconds: large jobs are spread over time.
     pub fn pacing_ns(&self) -> u64 {
         self.sent_ns.saturating_sub(self.submitted_ns)
     }
 
-    /// An upper bound of the time from the moment when the switch knew both the task and an executor for it, to the start:
-    /// the delay without pacing and queueing. If the task queued, the executor came last, so it is at most the time since
-    /// that executor asked.
+    /// An upper bound, in nanoseconds, of the time to start once the switch knew both the task and an executor: the delay without pacing
+    /// and queueing. If the task queued, the executor came last, so at most the time since it asked.
     pub fn dispatch_ns(&self) -> u64 {
         let rest = self.delay_ns().saturating_sub(self.pacing_ns() + self.queueing_ns);
         match self.asked_ns {
@@ -50,7 +49,7 @@ pub struct Distribution(Histogram<u64>);
 
 impl Default for Distribution {
     fn default() -> Self {
-        // Three digits are within the crate's range of 0 to 5.
+        // Three digits are valid: the crate accepts 0 to 5.
         #[expect(clippy::unwrap_used, reason = "the only error is a number of digits above 5")]
         Self(Histogram::new(3).unwrap())
     }
@@ -58,7 +57,7 @@ impl Default for Distribution {
 
 impl Distribution {
     pub fn record(&mut self, ns: u64) {
-        // The histogram grows as needed; a value beyond its limits is recorded as the largest one.
+        // The histogram grows as needed; a value beyond its limit counts as the largest one.
         if self.0.record(ns).is_err() {
             self.0.saturating_record(ns);
         }
@@ -68,7 +67,7 @@ impl Distribution {
         self.0.len()
     }
 
-    /// The value that `quantile` (0 to 1) of the recorded ones do not exceed; 0 where there are none.
+    /// The nanoseconds that a share `quantile` (0 to 1) of the values do not exceed; 0 if empty.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         self.0.value_at_quantile(quantile).min(self.0.max())
     }
@@ -77,7 +76,7 @@ impl Distribution {
         self.0.max()
     }
 
-    /// Points (nanoseconds, share of values up to there) of the cumulative distribution: one per recorded value.
+    /// Points (nanoseconds, share of values up to it), one per distinct value.
     pub fn cumulative(&self) -> Vec<(u64, f64)> {
         let total = self.0.len() as f64;
         let mut below = 0;
@@ -91,7 +90,7 @@ impl Distribution {
     }
 }
 
-/// Delay and its parts of a set of tasks.
+/// The delays of a set of tasks, with their parts.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
     pub delay: Distribution,
@@ -108,7 +107,7 @@ impl Delays {
         self.dispatch.record(passage.dispatch_ns());
     }
 
-    /// With their names, the whole first.
+    /// The distributions with their names, the total first.
     pub fn parts(&self) -> [(&'static str, &Distribution); 4] {
         [("delay", &self.delay), ("pacing", &self.pacing), ("queueing", &self.queueing), ("dispatch", &self.dispatch)]
     }
@@ -123,10 +122,10 @@ mod tests {
         let (submitted_ns, sent_ns, started_ns, queueing_ns) = (100, 200, 5_100, 4_000);
         let passage = Passage { submitted_ns, sent_ns, started_ns, queueing_ns, ..Passage::default() };
         assert_eq!((passage.delay_ns(), passage.dispatch_ns()), (5_000, 900));
-        // It queued, so the executor that asked 300 ns before the start was what it waited for.
+        // The task queued, so it waited for the executor that asked 300 ns before the start.
         assert_eq!(Passage { asked_ns: Some(4_800), ..passage }.dispatch_ns(), 300);
         assert_eq!(Passage { asked_ns: Some(4_800), queueing_ns: 0, ..passage }.dispatch_ns(), 4_900);
-        // The switch counts whole microseconds; a rounding beyond the delay leaves no dispatch rather than a wrapped one.
+        // The switch counts whole microseconds; rounding must not make the dispatch negative.
         assert_eq!(Passage { queueing_ns: 6_000, ..passage }.dispatch_ns(), 0);
     }
 

@@ -9,11 +9,11 @@ use super::series::Series;
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All jobs were submitted, and all tasks ended.
+    /// All jobs were submitted and all tasks ended.
     Complete,
-    /// By Ctrl-C: the remaining jobs were not submitted.
+    /// Ctrl-C: the remaining jobs were not submitted.
     Interrupted,
-    /// No task ended for so long that the rest was given up.
+    /// No task ended for too long, and the rest was abandoned.
     Stalled,
 }
 
@@ -33,10 +33,10 @@ pub struct Outcome {
     pub retried: u64,
     pub all: Delays,
     pub levels: BTreeMap<u8, Delays>,
-    /// How much later than planned jobs were submitted.
+    /// Delay of each job's submission after its planned time.
     pub lateness: Distribution,
     pub series: Series,
-    /// The sum of the times in which functions ran.
+    /// Total run time of functions, in nanoseconds.
     pub busy_ns: u128,
     origin_ns: u64,
     last_end_ns: u64,
@@ -44,7 +44,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing has happened since `origin_ns`.
+    /// An empty outcome of a run that starts at `origin_ns`.
     pub fn new(origin_ns: u64) -> Self {
         Self {
             jobs: 0,
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// A result arrived.
+    /// Records a result.
     pub fn record(&mut self, passage: &Passage, attempt: u8) {
         self.completed += 1;
         self.retried += u64::from(attempt > 1);
@@ -85,7 +85,7 @@ impl Outcome {
         self.completed as f64 / self.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// The share of the executors' time in which they ran functions, 0 to 1.
+    /// Share of the executors' time spent in functions, 0 to 1.
     pub fn utilisation(&self, executors: u32) -> f64 {
         self.busy_ns as f64 / (self.elapsed().as_nanos().max(1) as f64 * f64::from(executors.max(1)))
     }

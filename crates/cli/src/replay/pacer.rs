@@ -1,4 +1,4 @@
-//! Submits jobs at their times, even if the system is late (open loop): a late answer never delays the next arrival.
+//! Submits jobs on time, even if the system is late (open loop): a late response never delays the next arrival.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use midflight_host::clock;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, set_current_timer_slack};
 
-/// The kernel wakes a sleeping thread about this late, so it sleeps this much shorter and then spins on the clock.
+/// Typical wake-up latency of the kernel. A wait sleeps this much less, then spins on the clock.
 const SPIN_NS: u64 = 30_000;
-/// How often a sleeping pacer checks whether it must stop.
+/// Interval at which a sleeping pacer checks whether it must stop.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Waits precisely, on a thread of its own.
+/// A precise timer for one thread.
 pub struct Pacer<'a> {
     stop: &'a AtomicBool,
 }
@@ -19,12 +19,12 @@ pub struct Pacer<'a> {
 impl<'a> Pacer<'a> {
     /// For the calling thread; `stop` ends every wait.
     pub fn new(stop: &'a AtomicBool) -> Self {
-        // Without it the kernel may group this thread's timers within 50 µs: refused or not, waits stay correct.
+        // By default the kernel may group this thread's timers within 50 µs. Waits stay correct if this fails.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Self { stop }
     }
 
-    /// Waits until `due_ns` of the clock; returns how late it is then, or `None` when it is to stop.
+    /// Waits until `due_ns` of the clock. Returns the lateness in nanoseconds, or `None` if it must stop.
     pub fn wait(&self, due_ns: u64) -> Option<u64> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -48,7 +48,7 @@ fn sleep_until(time_ns: u64) {
     const SECOND_NS: u64 = 1_000_000_000;
     // Both parts fit: the clock counts since boot.
     let time = Timespec { tv_sec: (time_ns / SECOND_NS) as i64, tv_nsec: (time_ns % SECOND_NS) as _ };
-    // Interrupted or refused, the caller looks at the clock again.
+    // If this is interrupted or fails, the caller reads the clock again.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
 }
 

@@ -10,9 +10,9 @@ use midflight_workload::{
     Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, ideal_end_ns, read_file,
 };
 
-/// The generator's run without `--duration`.
+/// Duration of a generated workload without `--duration`.
 const GENERATED: Duration = Duration::from_secs(12);
-/// The level of all tasks with `--priorities off`.
+/// Level of all tasks with `--priorities off`.
 const ONE_LEVEL: u8 = 1;
 
 /// What tasks do.
@@ -25,7 +25,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The built-in function's name, and what people call it.
+    /// The built-in function's name, also for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => midflight_tasks::functions::SLEEP,
@@ -37,10 +37,10 @@ impl Work {
 /// The plan of a replay.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What was asked for.
+    /// Arguments of the command.
     pub args: Args,
     pub executors: u32,
-    /// Where the jobs come from, for people.
+    /// Source of the jobs, for display.
     pub source: String,
     pub workload: Workload,
     pub scale: Scale,
@@ -48,20 +48,19 @@ pub struct Plan {
     pub malformed: u64,
     /// Warnings from reading the file.
     pub notes: Vec<String>,
-    /// Jobs and tasks that will be submitted.
+    /// Jobs and tasks to submit.
     pub jobs: u64,
     pub tasks: u64,
-    /// The last arrival.
     planned_ns: u64,
     /// When the last task would end if scheduling took no time.
     ideal_ns: u64,
-    /// The longest task.
+    /// Duration of the longest task.
     pub longest: Duration,
     until_ns: Option<u64>,
 }
 
 impl Plan {
-    /// Reads or generates, scales and draws.
+    /// Reads or generates the jobs, scales them and draws priorities.
     pub fn new(args: &Args) -> Result<Self> {
         let (mut plan, scale_error_hint) = match &args.file {
             Some(file) => {
@@ -126,7 +125,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The jobs to submit and when, since the first.
+    /// Jobs to submit, with times relative to the first.
     pub fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
         self.workload.arrivals(self.until_ns, self.args.seed).take(usize::try_from(self.jobs).unwrap_or(usize::MAX))
     }
@@ -141,7 +140,7 @@ impl Plan {
         self.ideal_ns as f64 / 1e9
     }
 
-    /// Describes the plan for people.
+    /// Describes the plan, line by line.
     pub fn describe(&self) -> Vec<String> {
         let mut lines =
             vec![format!("{}: {} jobs, {} tasks in {:.1} s", self.source, self.jobs, self.tasks, self.planned_s())];
@@ -160,9 +159,9 @@ impl Plan {
     }
 }
 
-/// How much work the generator has to make for the load and the duration asked for.
+/// Work to generate for the requested load and duration, in medians of a task.
 fn work_in_medians(args: &Args) -> Result<f64> {
-    // As many tasks as a trace may have; a task has six medians of work on average.
+    // The limit of tasks in a trace; a task has six medians of work on average.
     const MOST_TASKS: f64 = (32 << 20) as f64;
     let seconds = args.duration.unwrap_or(GENERATED).as_secs_f64();
     let work = args.load * f64::from(args.executors()) * seconds / args.median.as_secs_f64();
@@ -189,7 +188,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::replay::command::Switched;
 
-    /// As on a command line without options.
+    /// The arguments of a command line without options.
     pub(crate) fn wanted() -> Args {
         #[derive(clap::Parser)]
         struct Line {

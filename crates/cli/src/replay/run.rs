@@ -1,5 +1,4 @@
-//! Runs a plan: an embedded switch (or a given one), executors in this process, a client, a pacer thread that submits and
-//! the calling thread that collects.
+//! Runs a plan: a pacer thread submits, the calling thread collects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,15 +18,15 @@ use super::pacer::Pacer;
 use super::plan::Plan;
 use midflight_terminal::progress::Progress;
 
-/// The most slots of one executor; for more slots there are several executors.
+/// More slots need several executors.
 const SLOTS_PER_EXECUTOR: u32 = 1_024;
-/// How long the switch may take to answer, and executors to register.
+/// Timeout for the switch's first response, and for the registration of executors.
 const START_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
-/// The first job is submitted this long after the threads have started.
+/// Time from the start of the threads to the first job.
 const LEAD_NS: u64 = 20_000_000;
-/// No task ends for this long beyond the longest task: the rest is lost.
+/// If no task ends for this long plus the longest task, the rest counts as lost.
 const STALL_PATIENCE: Duration = Duration::from_secs(20);
-/// After an interruption, how long results of running tasks are still collected.
+/// After an interruption, how long to collect results of running tasks.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Ends a run early.
@@ -35,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// The run submits nothing more, collects for a second and reports.
+    /// Submits nothing more, collects for another second and reports.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -45,25 +44,21 @@ impl Stop {
     }
 }
 
-/// What the threads report to the collector.
 enum News {
-    /// A task of this level ended.
     Ended(u8, TaskOutcome),
-    /// A job of this many tasks was submitted, so much later than planned.
+    /// `late_ns` after its planned time.
     Submitted { tasks: u64, late_ns: u64 },
-    /// Nothing more will be submitted.
     AllSubmitted,
-    /// A job could not be submitted.
     Refused(midflight_host::Error),
 }
 
-/// Plays `plan` through `switch`, or one in this process.
+/// Runs `plan` through `switch`, or through a switch in this process.
 pub fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &Progress) -> Result<Outcome> {
     let embedded = switch.is_none().then(|| start_switch(plan)).transpose()?;
     let address = match (&embedded, switch) {
         (Some(embedded), _) => embedded.local_addr(),
         (None, Some(address)) => address,
-        (None, None) => bail!("no switch"), // cannot happen: there is always one of the two
+        (None, None) => bail!("no switch"), // cannot happen: one of the two is always set
     };
     let executors = start_executors(address, plan.executors)?;
     let client = Client::connect(ClientOptions::new(vec![address]))?;
@@ -85,7 +80,7 @@ pub fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &Prog
 
 fn start_switch(plan: &Plan) -> Result<Switch> {
     let mut config = SwitchConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-    // Otherwise a burst that does not fit would wait in the client, and that time would count as dispatch.
+    // Otherwise a burst would wait in the client, and that time would count as dispatch.
     const MOST: u32 = 1 << 20;
     config.program.queue = config.program.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
     config.program.slots = config.program.slots.max(plan.executors);
@@ -114,11 +109,11 @@ fn no_answer(switch: SocketAddr) -> String {
     format!("no answer from a switch at {switch} within {START_PATIENCE:?}: is `midflight switch` running there?")
 }
 
-/// On the pacer's thread.
+/// Runs on the pacer's thread.
 fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, sender: &Sender<News>) {
     let pacer = Pacer::new(&stop.0);
     let function = function_id(plan.args.work.name());
-    // The collector outlives this thread: sending to it cannot fail.
+    // Cannot fail: the collector outlives this thread.
     let report = |news| drop(sender.send(news));
     for arrival in plan.arrivals() {
         let tasks = arrival.job.tasks.iter().map(|task| TaskSpec {
@@ -145,12 +140,11 @@ struct Collector<'a> {
     plan: &'a Plan,
     stop: &'a Stop,
     progress: &'a Progress,
-    /// Tasks that ended, well or not.
     ended: u64,
 }
 
 impl Collector<'_> {
-    /// Until all has ended, or the run is interrupted or stalls.
+    /// Returns when all tasks ended, or the run is interrupted or stalls.
     fn collect(&mut self, news: &Receiver<News>) -> Result<()> {
         const CHECK_EVERY: Duration = Duration::from_millis(100);
         let patience = STALL_PATIENCE + self.plan.longest;
@@ -197,8 +191,8 @@ impl Collector<'_> {
     }
 }
 
-/// `sleep` and `spin` return when they began, by the clock that all processes of a machine share. The clock of an executor on
-/// another machine is different; then the start is computed from the durations.
+/// `sleep` and `spin` return their start time, by a clock that all processes of a machine share. For an executor on another machine it is
+/// computed from the durations.
 fn passage(level: u8, result: &TaskResult) -> Passage {
     let timing = &result.timing;
     let fits = |began: &Began| {
@@ -282,7 +276,7 @@ mod tests {
     #[test]
     fn a_switch_that_does_not_answer_is_named() {
         let plan = Plan::new(&wanted()).unwrap();
-        // The socket is bound and never answers, so nothing else can answer there.
+        // A bound socket that never answers.
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
         let error = run(&plan, Some(address), &Stop::default(), &Progress::tasks(1, true)).unwrap_err().to_string();

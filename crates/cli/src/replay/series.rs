@@ -1,5 +1,4 @@
-//! Time series: tasks that arrived, started and ended, per step of time. The number of steps is bounded: when a run needs
-//! more, each step becomes twice as long.
+//! Time series: tasks that arrived, started and ended per step. If a run needs more than the bounded number of steps, the step doubles.
 
 use super::delays::Passage;
 
@@ -11,7 +10,6 @@ struct Step {
     submitted: u32,
     started: u32,
     ended: u32,
-    /// The work that was submitted.
     work_ns: u64,
 }
 
@@ -23,16 +21,16 @@ pub struct Series {
     steps: Vec<Step>,
 }
 
-/// The state at the end of a stretch of time.
+/// The state over one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Since the origin, in seconds.
+    /// End of the interval, in seconds since the origin.
     pub at_s: f64,
-    /// Tasks submitted and not started: the most within the stretch.
+    /// Tasks submitted and not started: the maximum in the interval.
     pub waiting: u64,
-    /// Tasks started and not ended: the mean of the stretch.
+    /// Tasks started and not ended: the mean of the interval.
     pub running: f64,
-    /// Work that was submitted, in seconds per second.
+    /// Submitted work, in seconds per second.
     pub offered: f64,
 }
 

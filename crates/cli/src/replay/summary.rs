@@ -1,4 +1,4 @@
-//! An outcome as numbers with names, and as a table for people.
+//! Formats an outcome as named numbers and as a table.
 
 use midflight_terminal::units;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ pub fn measures(plan: &Plan, outcome: &Outcome) -> Vec<Measure> {
         Measure::quantity("replay.planned_s", plan.planned_s(), "s"),
         Measure::quantity("replay.ideal_s", plan.ideal_s(), "s"),
         Measure::quantity("replay.submit_late_p99_us", outcome.lateness.quantile_ns(0.99) as f64 / 1e3, "us"),
-        // Factors may be tiny: not rounded.
+        // Factors may be tiny, so they are not rounded.
         Measure { name: "replay.scale_f".into(), value: plan.scale.f.into(), unit: "ratio".into() },
         Measure { name: "replay.scale_g".into(), value: plan.scale.g.into(), unit: "ratio".into() },
         Measure::count("replay.rounded_to_zero", plan.scale.rounded_to_zero, "tasks"),
@@ -55,7 +55,7 @@ fn push_delays(list: &mut Vec<Measure>, prefix: &str, delays: &Delays) {
     }
 }
 
-/// Explanations of the numbers that need one.
+/// Explanations of numbers that need one.
 pub fn remarks(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     let mut list = Vec::new();
     match outcome.ended {
@@ -79,7 +79,7 @@ pub fn remarks(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     list
 }
 
-/// The table that people read.
+/// The table for the terminal.
 pub fn table(plan: &Plan, outcome: &Outcome) -> String {
     let mut text = String::new();
     let columns = |text: &mut String, name: &str, cells: [String; 5]| {

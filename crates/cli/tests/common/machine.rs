@@ -1,17 +1,15 @@
-//! What this machine can do. A test that it cannot run says so, and is skipped.
+//! Detects what this machine can do. A test that cannot run here prints SKIPPED.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// Reports that something of the current test is left out, and why; written directly, because the test harness captures
-/// what `eprintln!` prints.
+/// Bypasses the test harness, which captures `eprintln!`.
 pub(crate) fn skip(why: impl Display) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nothing depends on whether it is read.
     let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes());
 }
 
-/// Whether a switch can run the kernel engine here; if not, says so.
+/// Whether the kernel engine runs here; reports the skip if not.
 pub(crate) fn kernel_works() -> bool {
     #[cfg(feature = "kernel")]
     {

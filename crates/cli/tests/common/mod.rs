@@ -1,5 +1,3 @@
-//! The built command as processes.
-
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -29,7 +27,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The built command: the product's, or in tests of the laboratory its own, which has the same subcommands.
+/// The product's command, or in laboratory tests `midflight-lab`, which includes it.
 pub(crate) const MIDFLIGHT: &str = match option_env!("CARGO_BIN_EXE_midflight") {
     Some(product) => product,
     None => match option_env!("CARGO_BIN_EXE_midflight-lab") {
@@ -37,21 +35,19 @@ pub(crate) const MIDFLIGHT: &str = match option_env!("CARGO_BIN_EXE_midflight") 
         None => panic!("cargo names the command of this package"),
     },
 };
-/// No test waits longer for anything.
+/// Timeout of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The command with these arguments.
 pub(crate) fn midflight(args: &[&str]) -> Command {
     quiet(Command::new(MIDFLIGHT), args)
 }
 
-/// With these arguments and no input; it logs only errors, and knows of no traces.
+/// Without input; logs only errors, and ignores traces in the environment.
 pub(crate) fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command {
     command.args(args).env("RUST_LOG", "error").env_remove("MIDFLIGHT_TRACES").stdin(Stdio::null());
     command
 }
 
-/// What a finished command said.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub code: Option<i32>,
@@ -67,7 +63,7 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// The values of the results that `--json` printed, by name, and what they are of as `bench`; null is what there is not.
+    /// By name, with the bench's name as `bench`. A missing value is null.
     #[track_caller]
     pub(crate) fn results(&self) -> serde_json::Value {
         let json: serde_json::Value =
@@ -78,27 +74,24 @@ impl Said {
     }
 }
 
-/// Runs the command to its end.
 pub(crate) fn run(args: &[&str]) -> Said {
     midflight(args).output().unwrap().into()
 }
 
-/// The same with something on its stdin.
+/// As [`run`], with this stdin.
 pub(crate) fn run_with(args: &[&str], stdin: &str) -> Said {
     spawn_with(args, stdin).wait_with_output().unwrap().into()
 }
 
-/// Starts it with something on its stdin, all of its output captured.
 pub(crate) fn spawn_with(args: &[&str], stdin: &str) -> Child {
     let mut command = midflight(args);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A command that refuses its arguments does not read its stdin.
+    // A command that refuses its arguments does not read stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child
 }
 
-/// Runs the command until it says such a line on stderr, interrupts it after a look, and waits until it has ended. Its stderr
-/// is what it said from then on.
+/// Calls `look` once a line on stderr satisfies `is_at_work`, then interrupts. The returned stderr starts after that line.
 #[track_caller]
 pub(crate) fn interrupted(args: &[&str], is_at_work: impl Fn(&str) -> bool, look: impl FnOnce(&Child)) -> Said {
     let mut child = spawn_with(args, "");
@@ -114,9 +107,9 @@ pub(crate) fn interrupted(args: &[&str], is_at_work: impl Fn(&str) -> bool, look
     Said { stderr, ..child.wait_with_output().unwrap().into() }
 }
 
-/// Runs the command as a user who may do little; says so where that is not possible.
+/// Reports a skip if that is not possible.
 pub(crate) fn run_as_nobody(args: &[&str]) -> Option<Said> {
-    // The folders of the build may be closed to others.
+    // Others may have no access to the build directory.
     let open = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
     let program = open.path().join("midflight");
     std::fs::hard_link(MIDFLIGHT, &program).or_else(|_| std::fs::copy(MIDFLIGHT, &program).map(drop)).unwrap();
@@ -127,7 +120,7 @@ pub(crate) fn run_as_nobody(args: &[&str]) -> Option<Said> {
     command.output().map_err(skip).ok().map(Said::from)
 }
 
-/// Asserts that a command failed with one line on stderr that has all these parts.
+/// Asserts that a command failed with one line on stderr that contains all parts.
 #[track_caller]
 pub(crate) fn assert_error(said: &Said, code: i32, parts: &[&str]) {
     assert_eq!(said.code, Some(code), "{said:?}");
@@ -138,28 +131,26 @@ pub(crate) fn assert_error(said: &Said, code: i32, parts: &[&str]) {
     }
 }
 
-/// Sends a signal to a process that this test started.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
-/// A subcommand that runs until it is asked to end; dropping it kills it.
+/// A long-running subcommand, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it printed first.
     pub first_line: String,
 }
 
 impl Running {
-    /// Starts it and waits for its first line.
+    /// Waits for its first line.
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::spawn(midflight(args))
     }
 
-    /// The same of a command, which may run elsewhere.
+    /// As [`Self::start`], with any command.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -174,24 +165,22 @@ impl Running {
         Self::start(&[&["switch", "--listen", listen, "--http", "127.0.0.1:0"], more].concat())
     }
 
-    /// An executor; its slots are registered when this returns.
+    /// Waits until its slots are registered.
     pub(crate) fn executor(switch: SocketAddr, slots: u32, more: &[&str]) -> Self {
         let (switch, slots) = (switch.to_string(), slots.to_string());
         Self::start(&[&["executor", "--switch", &switch, "--slots", &slots], more].concat())
     }
 
-    /// Of a switch: where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         let word = self.first_line.split([' ', ',']).nth(2);
         word.unwrap().parse().unwrap()
     }
 
-    /// Of a switch: where it serves HTTP.
     pub(crate) fn http(&self) -> String {
         self.first_line.trim().rsplit("http://").next().unwrap().to_owned()
     }
 
-    /// What else it prints until it ends, and its exit code.
+    /// The exit code and the rest of stdout.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         while self.stdout.read_line(&mut rest).unwrap() > 0 {}
@@ -201,13 +190,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits until something is so.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -217,15 +204,14 @@ pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// The JSON of `status`.
 pub(crate) fn status(http: &str) -> serde_json::Value {
     let said = run(&["status", "--json", "--http", http]);
     assert_eq!(said.code, Some(0), "{said:?}");
     serde_json::from_str(&said.stdout).unwrap()
 }
 
-/// A port of loopback that is this process's as long as it lives, with the 49 behind it: for what has to come back on the same ones. They
-/// are below those that the kernel gives to who asks for any, and other tests see by a locked file that they are taken.
+/// A loopback port that stays reserved for this process, with the 49 ports above it: for servers that restart on the same ports. The range
+/// is below the kernel's ephemeral ports, and a locked file reserves it against other tests.
 pub(crate) fn free_address() -> SocketAddr {
     static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +228,7 @@ pub(crate) fn free_address() -> SocketAddr {
     panic!("no port is free");
 }
 
-/// A directory that goes with the test.
+/// Removed on drop.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
@@ -261,7 +247,7 @@ impl Directory {
         self.path(name)
     }
 
-    /// Writes a shell script that may be executed.
+    /// An executable script.
     pub(crate) fn script(&self, name: &str, text: &str) -> String {
         let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
@@ -271,7 +257,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What is left over lies in the target directory.
+        // Leftovers stay in the target directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The outcomes of one job, counted: no task may end twice.
+//! Counts the outcomes of one job: no task may end twice.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -6,18 +6,18 @@ use super::PATIENCE;
 use midflight::{Client, Completions, Job, functions};
 use std::time::{Duration, Instant};
 
-/// Of a job of tasks that sleep.
+/// Outcomes of a job of sleeping tasks.
 pub(crate) struct Seen {
     completions: Completions,
     tasks: Vec<bool>,
-    /// How many tasks ran more than once.
+    /// Tasks that ran more than once.
     pub again: usize,
-    /// When the last result of a further attempt came.
+    /// Arrival of the last result of a later attempt.
     pub last_again: Option<Instant>,
 }
 
 impl Seen {
-    /// Submits `parts`, one after the other: how many tasks sleep for how long.
+    /// `parts`: numbers of tasks, and how long each sleeps.
     pub(crate) fn new(client: &Client, parts: &[(usize, Duration)]) -> Self {
         let argument = |sleep: Duration| u64::try_from(sleep.as_nanos()).unwrap().to_be_bytes();
         let job = Job::builder(functions::SLEEP).attempts(10);
@@ -27,14 +27,13 @@ impl Seen {
         Self { completions, tasks, again: 0, last_again: None }
     }
 
-    /// Takes `count` more.
     pub(crate) fn take(&mut self, count: usize) {
         for _ in 0..count {
             assert!(self.take_within(PATIENCE), "no result in time");
         }
     }
 
-    /// Takes one more, if one comes in time.
+    /// One more, if it arrives in time.
     pub(crate) fn take_within(&mut self, time: Duration) -> bool {
         let Some((index, outcome)) = self.completions.next_timeout(time) else { return false };
         let result = outcome.unwrap();
@@ -46,7 +45,6 @@ impl Seen {
         true
     }
 
-    /// Takes all the rest.
     pub(crate) fn take_all(&mut self) {
         self.take(self.completions.left());
         assert!(self.tasks.iter().all(|&ended| ended));

@@ -1,13 +1,13 @@
-//! A disk that is soon full.
+//! A small disk, for tests of a full one.
 
 use std::process::{Command, Stdio};
 
-/// A file system of this many bytes; unmounted when dropped.
+/// Unmounted on drop.
 #[derive(Debug)]
 pub(crate) struct Small(String);
 
 impl Small {
-    /// `None` where that is not possible: only root may mount.
+    /// `None` without root.
     pub(crate) fn mount(path: String, size: &str) -> Option<Self> {
         std::fs::create_dir_all(&path).unwrap();
         let options = format!("size={size},mode=0700");
@@ -16,11 +16,11 @@ impl Small {
         mount.is_ok_and(|status| status.success()).then_some(Self(path))
     }
 
-    /// Leaves no room; removing the file that it names makes room again.
+    /// Returns the file to remove to make room again.
     pub(crate) fn fill(&self) -> String {
         let filler = format!("{}/filler", self.0);
         let fill = ["if=/dev/zero", &format!("of={filler}"), "bs=4k"];
-        let _ = Command::new("dd").args(fill).stderr(Stdio::null()).status(); // it ends with an error: there is no room
+        let _ = Command::new("dd").args(fill).stderr(Stdio::null()).status(); // it fails by design: the disk is full
         filler
     }
 }

@@ -1,4 +1,4 @@
-//! A store of three replicas, as processes with a configuration of their own.
+//! A store of three replicas, as processes with a configuration file.
 
 use super::{Directory, Running, free_address, midflight, run, wait_until};
 use std::net::SocketAddr;
@@ -6,23 +6,22 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Store {
     pub directory: Directory,
-    /// The file.
     pub config: String,
     pub switches: Vec<Option<Running>>,
     pub replicas: Vec<Option<Running>>,
-    /// Where clients reach the switches.
+    /// Addresses of the switches for clients.
     pub addresses: Vec<SocketAddr>,
 }
 
 impl Store {
-    /// All its processes, with one switch.
+    /// Starts all processes, with one switch.
     pub(crate) fn start(name: &str) -> Self {
         let mut store = Self::new(name, 1);
         store.start_all();
         store
     }
 
-    /// The configuration alone. Switches and replicas count from 1.
+    /// Writes the configuration only. Switches and replicas count from 1.
     pub(crate) fn new(name: &str, switches: usize) -> Self {
         let directory = Directory::new(name);
         let addresses: Vec<_> = (0..switches).map(|_| free_address()).collect();
@@ -64,7 +63,7 @@ impl Store {
         self.replicas[id - 1] = Some(Running::spawn(self.replica(id)));
     }
 
-    /// Ends a replica as a power cut of its machine does: dropping sends SIGKILL.
+    /// Like a power cut: drop sends SIGKILL.
     pub(crate) fn kill(&mut self, id: usize) {
         self.replicas[id - 1] = None;
     }
@@ -73,19 +72,17 @@ impl Store {
         self.switches[number - 1] = None;
     }
 
-    /// The exit code and what is printed.
     pub(crate) fn kv(&self, args: &[&str]) -> (Option<i32>, String) {
         let said = run(&[&["kv", args[0], "--config", &self.config], &args[1..]].concat());
         (said.code, said.stdout)
     }
 
-    /// What the replicas say of themselves; none of them may be stopped.
+    /// All replicas must be running.
     pub(crate) fn statuses(&self) -> Vec<serde_json::Value> {
         let (code, text) = self.kv(&["status", "--json"]);
         if code == Some(0) { serde_json::from_str(&text).unwrap() } else { Vec::new() }
     }
 
-    /// The status of the replica that leads and has a session.
     fn led(&self) -> serde_json::Value {
         let mut found = None;
         wait_until("a replica has a session", || {
@@ -95,18 +92,16 @@ impl Store {
         found.unwrap()
     }
 
-    /// The replica that leads and has a session.
     pub(crate) fn leader(&self) -> usize {
         self.led()["replica"].as_u64().unwrap() as usize
     }
 
-    /// The switch that has the session.
     pub(crate) fn active_switch(&self) -> usize {
         let at: SocketAddr = self.led()["session"]["switch"].as_str().unwrap().parse().unwrap();
         self.addresses.iter().position(|address| *address == at).unwrap() + 1
     }
 
-    /// Until all replicas run, and have applied what the leader has committed by now.
+    /// All replicas run and have applied what the leader has committed by now.
     pub(crate) fn wait_until_whole(&self) {
         let committed = self.led()["committed"].as_u64().unwrap();
         wait_until("all replicas have caught up", || {
@@ -115,7 +110,7 @@ impl Store {
         });
     }
 
-    /// Clients that read and write until their time is over, or SIGINT comes.
+    /// Ends after its time, or by SIGINT.
     pub(crate) fn load(&self, seconds: &str, history: &str) -> Child {
         let args = ["kv", "load", "--config", &self.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
         let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();

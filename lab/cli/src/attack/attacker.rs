@@ -1,5 +1,4 @@
-//! The attacker: sends the packets of a kind of attack, at a rate, from a host of the lab that is not on the path of
-//! others.
+//! Sends the packets of an attack at a rate, from a host of the lab that is off the path.
 
 use super::datagram::Datagram;
 use super::forge::Forge;
@@ -17,29 +16,28 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Packets that leave by one system call.
+/// Packets per system call.
 const BATCH: usize = 64;
-/// The time between two batches: long enough to cost little, short enough for a steady stream.
+/// Long enough to be cheap, short enough for a steady stream.
 const BREATH: Duration = Duration::from_millis(1);
-/// How far it may catch up at once, after the machine had no time for it.
+/// Backlog to catch up after the machine was busy.
 const BEHIND_MOST: u64 = 1024;
 const SEND_BUFFER: usize = 4 << 20;
 
-/// The counters of an attacker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
     /// Packets that its own kernel refused.
     pub(super) refused: u64,
-    /// Processor time of its thread, including the kernel's work for a packet on its way through veth pairs.
+    /// CPU time of its thread, including the kernel's work for a packet's way through veth pairs.
     pub(super) busy: Duration,
     pub(super) lasted: Duration,
 }
 
-/// Attacks at `rate` packets a second until asked to end, in the network namespace of this thread.
+/// `rate` is per second. Runs in the network namespace of this thread.
 ///
 /// # Errors
-/// Where the kernel refuses the socket.
+/// If the kernel refuses the socket.
 pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: &AtomicBool) -> Result<Sent> {
     let socket = open(forge.known.switch.ip()).context("cannot open a raw socket (CAP_NET_RAW)")?;
     let (started, busy_before) = (Instant::now(), busy());
@@ -64,7 +62,7 @@ pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: 
     Ok(sent)
 }
 
-/// A raw socket, for packets with our own IP headers, of the family of this address.
+/// A raw socket: packets carry their own IP headers.
 fn open(of: IpAddr) -> Result<OwnedFd> {
     let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))?;
@@ -73,18 +71,17 @@ fn open(of: IpAddr) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Packets that are to leave together.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// Where each ends in `bytes`, and where it goes.
+    /// End of each in `bytes`, and its destination.
     packets: Vec<(usize, SocketAddrAny)>,
 }
 
 impl Batch {
     fn push(&mut self, datagram: &Datagram) -> Result<()> {
         datagram.write(&mut self.bytes)?;
-        // The port is in the packet. In this address IPv6 would take it for a protocol number.
+        // The port is in the packet; here IPv6 would take it for a protocol number.
         let to = SocketAddr::new(datagram.to.ip(), 0);
         self.packets.push((self.bytes.len(), to.as_any()));
         Ok(())
@@ -108,7 +105,7 @@ impl Batch {
                 }
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    // Skips the first one, which was refused, and sends the others.
+                    // Skip the refused packet, and send the others.
                     done += 1;
                     sent.refused += 1;
                 }
@@ -120,15 +117,14 @@ impl Batch {
     }
 }
 
-/// Processor time of this thread so far.
 fn busy() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Sends one meaningless packet with any source address, in the network namespace of this thread.
+/// A meaningless packet with any source, from the network namespace of this thread.
 ///
 /// # Errors
-/// Where the kernel refuses the socket.
+/// If the kernel refuses the socket.
 pub(super) fn send_one(from: SocketAddr, to: SocketAddr) -> Result<()> {
     let (mut batch, mut sent) = (Batch::default(), Sent::default());
     batch.push(&Datagram::new(from, to))?;

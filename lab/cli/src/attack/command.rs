@@ -1,4 +1,4 @@
-//! `midflight-lab attack`: a cluster in a lab, and everything that a host off its path can send to it.
+//! `midflight-lab attack`: everything that an off-path host can send to a cluster.
 
 use crate::attack::{self, Attack, Family, KINDS, Plan};
 use crate::engines::LabEngines;
@@ -30,7 +30,6 @@ EXIT CODES
   0 no attack did harm, 1 one did (each finding on a line that begins with WRONG), or it could not
   be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
 
-/// Longer than anybody waits: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
 /// What the command line says.
@@ -63,7 +62,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list { list() } else { hold(args) }
 }
@@ -97,7 +95,7 @@ fn hold(args: &Args) -> Result<ExitCode> {
     Ok(if report.harmful() == 0 { ExitCode::SUCCESS } else { ExitCode::from(usage::FAILURE) })
 }
 
-/// All of them, if none is named.
+/// All kinds, if none is named.
 fn kinds(names: &[String]) -> Result<Vec<&'static Attack>> {
     if names.is_empty() {
         return Ok(KINDS.iter().collect());

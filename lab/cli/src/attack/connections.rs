@@ -1,21 +1,20 @@
-//! Idle connections: opened, and then nothing is sent.
+//! Idle connections: opened, and then silent.
 
 use anyhow::Result;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How many are open at each server.
+/// Connections per server.
 const EACH: usize = 640;
-/// A server in the same machine answers at once; one that is full of connections may not.
+/// A server on the same machine answers at once, unless its connections are exhausted.
 const ANSWER_WITHIN: Duration = Duration::from_millis(100);
-/// The time between two checks which ones were closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Keeps connections to each server open until asked to end; how many were opened.
+/// Returns how many were opened.
 ///
 /// # Errors
-/// Where this process may not have as many descriptors.
+/// If the process's limit of descriptors is too low.
 pub(super) fn hold(servers: &[SocketAddr], ended: &AtomicBool) -> Result<u64> {
     let (mut open, mut opened) = (Vec::new(), 0);
     while !ended.load(Relaxed) {
@@ -26,7 +25,7 @@ pub(super) fn hold(servers: &[SocketAddr], ended: &AtomicBool) -> Result<u64> {
                 if ended.load(Relaxed) {
                     break;
                 }
-                // A refused connection is tried again in the next round.
+                // Retried in the next round.
                 let Ok(stream) = TcpStream::connect_timeout(&server, ANSWER_WITHIN) else { break };
                 stream.set_nonblocking(true)?;
                 open.push((server, stream));

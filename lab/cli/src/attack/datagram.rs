@@ -1,27 +1,25 @@
-//! A datagram of an attacker, with any source and any flaw, as bytes from its IP header on.
+//! A forged datagram as bytes from its IP header on.
 
 use anyhow::{Result, bail};
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, UdpHeader};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What an attacker sends.
 #[derive(Debug)]
 pub(super) struct Datagram {
     pub(super) from: SocketAddr,
-    /// Of the same family.
+    /// Of the same family as `from`.
     pub(super) to: SocketAddr,
     pub(super) payload: Vec<u8>,
     pub(super) flaw: Flaw,
 }
 
-/// What is wrong with a datagram beside its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     None,
-    /// UDP allows that over IPv4 only.
+    /// UDP permits it over IPv4 only.
     NoChecksum,
     WrongChecksum,
-    /// It is one piece of a longer one: where it begins in units of eight bytes, and whether more follow.
+    /// Offset in units of eight bytes, and whether more fragments follow.
     Fragment {
         offset: u16,
         more: bool,
@@ -33,10 +31,10 @@ impl Datagram {
         Self { from, to, payload: Vec::new(), flaw: Flaw::None }
     }
 
-    /// Appends it to `bytes`. The kernel completes the sum over the IPv4 header.
+    /// Appends it to `bytes`. The kernel completes the IPv4 header checksum.
     ///
     /// # Errors
-    /// Where it is longer than IP allows, or its ends are of two families.
+    /// If it is longer than IP allows, or its addresses are of two families.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) -> Result<()> {
         match (self.from, self.to) {
             (SocketAddr::V4(from), SocketAddr::V4(to)) => self.write_ipv4(*from.ip(), *to.ip(), bytes),

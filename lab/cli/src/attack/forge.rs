@@ -1,4 +1,4 @@
-//! What an attacker off the path knows, and how he forges packets from it.
+//! What an off-path attacker knows, and how it forges packets.
 
 use super::datagram::{Datagram, Flaw};
 use super::listener::Heard;
@@ -9,36 +9,32 @@ use rand_pcg::Pcg32;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zerocopy::{Immutable, IntoBytes};
 
-/// A resource that no executor has: tasks that need it stay in the queue.
+/// No executor has it: tasks that need it stay in the queue.
 pub(super) const NOBODY_HAS: u8 = 0b1000_0000;
-/// A slot's number is guessed below this: the switch numbers them from 0 on.
+/// The switch numbers slots from 0.
 const SLOTS_GUESSED: u32 = 128;
-/// A submission's number is guessed below this: clients may begin anywhere, but not all do.
+/// Clients may start anywhere, but some start low.
 const SUBMISSIONS_GUESSED: u32 = 8192;
 
-/// What the attacker knows: all addresses, and the switch's answers to requests that anybody may send. He has no identity
-/// and no cookie but his own.
+/// All addresses, and the switch's responses to public requests; no identity and no cookie but its own.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) switch: SocketAddr,
     pub(super) clients: Vec<SocketAddr>,
     pub(super) executors: Vec<SocketAddr>,
-    /// His own address.
     pub(super) own: SocketAddr,
-    /// A host that is not part of the cluster.
+    /// A host outside the cluster.
     pub(super) bystander: SocketAddr,
     pub(super) epoch: u32,
 }
 
-/// Makes one packet after the other.
 #[derive(Debug)]
 pub(super) struct Forge {
     pub(super) random: Pcg32,
     pub(super) known: Known,
     pub(super) heard: Heard,
-    /// The packet that is being made.
     pub(super) out: Datagram,
-    /// Packets made before this one.
+    /// Packets built before this one.
     pub(super) count: u64,
 }
 
@@ -48,7 +44,6 @@ impl Forge {
         Self { random: Pcg32::seed_from_u64(seed), known, heard, out, count: 0 }
     }
 
-    /// Begins the next packet: by default from the attacker to the switch.
     pub(super) fn begin(&mut self) {
         self.out.payload.clear();
         self.out.flaw = Flaw::None;
@@ -64,19 +59,16 @@ impl Forge {
         (self.out.from, self.out.to) = (self.known.switch, self.client());
     }
 
-    /// One of them.
     pub(super) fn executor(&mut self) -> SocketAddr {
         self.known.executors[self.random.random_range(0..self.known.executors.len())]
     }
 
-    /// One of them.
     pub(super) fn client(&mut self) -> SocketAddr {
         self.known.clients[self.random.random_range(0..self.known.clients.len())]
     }
 
-    /// Anybody's address.
     pub(super) fn somebody(&mut self) -> SocketAddr {
-        // Of networks that the lab routes nowhere.
+        // From networks that the lab does not route.
         let ip: IpAddr = match self.known.switch {
             SocketAddr::V4(_) => Ipv4Addr::from(0x0B00_0000 | self.random.random_range(1..1 << 24)).into(),
             SocketAddr::V6(_) => Ipv6Addr::from(0x2001_0db8 << 96 | self.random.random_range(1..1 << 96)).into(),
@@ -84,7 +76,6 @@ impl Forge {
         SocketAddr::new(ip, self.port())
     }
 
-    /// The host with this number in the attacker's network.
     pub(super) fn neighbour(&self, last: u8) -> IpAddr {
         match self.known.own.ip() {
             IpAddr::V4(own) => {
@@ -111,13 +102,13 @@ impl Forge {
         self.random.random_ratio(1, of)
     }
 
-    /// A header for an operation, with the switch's epoch and a sequence that a client or executor may use.
+    /// A header with the switch's epoch and a sequence that a client or executor may use.
     pub(super) fn header(&mut self, operation: Operation) -> Header {
         let sequence = if self.one_in(2) { self.submission() } else { self.number() };
         Header::new(operation, self.known.epoch, sequence)
     }
 
-    /// As `header`, but with an epoch that is not the switch's.
+    /// As `header`, but with another epoch.
     pub(super) fn header_of_another_epoch(&mut self, operation: Operation) -> Header {
         Header { epoch: self.number().max(1).into(), ..self.header(operation) }
     }
@@ -130,17 +121,15 @@ impl Forge {
         self.random.random_range(0..SUBMISSIONS_GUESSED)
     }
 
-    /// A slot that exists, with a generation that is almost surely wrong.
+    /// Exists, but the generation is almost surely wrong.
     pub(super) fn wait(&mut self) -> Wait {
         Wait { slot: self.slot().into(), generation: self.number().into(), sequence: self.submission().into() }
     }
 
-    /// Starts the packet's payload.
     pub(super) fn write<F: IntoBytes + Immutable>(&mut self, fixed: &F) -> Builder<'_> {
         Builder::new(&mut self.out.payload, fixed)
     }
 
-    /// The packet's payload: a fixed part and some records.
     pub(super) fn write_all<F: IntoBytes + Immutable, R: IntoBytes + Immutable>(&mut self, fixed: &F, records: &[R]) {
         let mut builder = self.write(fixed);
         records.iter().for_each(|record| builder.push(record));
@@ -155,7 +144,7 @@ impl Forge {
     }
 }
 
-/// A task of nothing.
+/// A task without an argument.
 pub(super) fn task(resources: u8) -> TaskInfo {
     TaskInfo { function: function_id(NOOP).into(), resources, ..TaskInfo::PLAIN }
 }

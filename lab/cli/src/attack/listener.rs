@@ -1,4 +1,4 @@
-//! Listens on the attacker's own link for cookies that the switch sends there.
+//! Captures cookies that arrive on the attacker's link.
 
 use anyhow::{Context, Result};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -11,28 +11,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// More would be of no use, because cookies expire.
+/// More would expire before use.
 const KEPT_MAX: usize = 1 << 16;
-/// How often to look whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A cookie that came by the attacker's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) identity: u64,
     pub(super) cookie: u64,
-    /// The address that it is for: not the attacker's own, if the switch was deceived.
+    /// The address it is bound to; not the attacker's own if the switch was deceived.
     pub(super) at: SocketAddr,
 }
 
-/// Cookies that were not used yet; clones share them.
+/// Unused cookies, shared by clones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     given: Mutex<VecDeque<Given>>,
-    /// Cookies that were for others.
     strayed: AtomicU64,
 }
 
@@ -46,15 +43,15 @@ impl Heard {
         self.0.strayed.load(Relaxed)
     }
 
-    /// Listens in the network namespace of this thread until it is to end.
+    /// In the network namespace of this thread.
     ///
     /// # Errors
-    /// Where the kernel refuses the socket.
+    /// If the kernel refuses the socket.
     pub(super) fn listen(&self, own: SocketAddr, switch: SocketAddr, ended: &AtomicBool) -> Result<()> {
         let socket = open(own.ip()).context("cannot listen on the attacker's link")?;
         let mut frame = [0; PACKET_MAX + 128];
         while !ended.load(Relaxed) {
-            // An error means that nothing came for a while.
+            // A timeout.
             let Ok((_, length)) = recv(&socket, &mut frame[..], RecvFlags::empty()) else { continue };
             if let Some(given) = cookie_in(&frame[..length.min(frame.len())], switch) {
                 self.note(given, own);
@@ -76,7 +73,7 @@ impl Heard {
     }
 }
 
-/// A socket that gets every packet of this address's family on an interface of this namespace, whatever its destination.
+/// Gets every packet of this address family on an interface of this namespace, whatever its destination.
 fn open(of: IpAddr) -> Result<OwnedFd> {
     let protocol = if of.is_ipv4() { eth::IP } else { eth::IPV6 };
     let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(protocol))?;
@@ -84,7 +81,6 @@ fn open(of: IpAddr) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The cookie in a packet of the switch.
 fn cookie_in(packet: &[u8], switch: SocketAddr) -> Option<Given> {
     let sliced = SlicedPacket::from_ip(packet).ok()?;
     let Some(TransportSlice::Udp(udp)) = &sliced.transport else { return None };

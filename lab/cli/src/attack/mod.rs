@@ -1,15 +1,5 @@
-//! A campaign of attacks: in a lab, an attacker off the path of a cluster sends what he can forge, while the cluster runs
-//! tasks. Every task must end once, with its result; new clients and executors must be served; and everything must work
-//! afterwards.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `kinds` | what is sent, kind by kind |
-//! | `forge`, `datagram` | what he knows, and packets with any source and any error |
-//! | `attacker`, `connections`, `listener` | sending at a rate; idle connections; the cookies that come back to him |
-//! | `places` | addresses in the lab |
-//! | `victims` | the cluster, its tasks, and what must hold |
-//! | `outcome` | the results, as numbers and as a table |
+//! A campaign of attacks: in a lab, an off-path attacker sends everything that it can forge while a cluster runs tasks. Every task must end
+//! once, with its result; new clients and executors must be served; and everything must work afterwards.
 
 mod attacker;
 pub(crate) mod command;
@@ -41,15 +31,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use victims::Victims;
 
-/// How many runs without an attack before it, and again after it. The attack is compared with them.
+/// Undisturbed runs before the attack, and again after it, to compare with.
 const QUIET_RUNS: usize = 2;
 /// How long the attack runs before the tasks begin.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Bytes of neighbour discovery between a host and the router, which are no effect of the attack.
+/// Bytes of neighbour discovery between a host and the router.
 const NEIGHBOURS: u64 = 512;
 
-/// The options of a campaign.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) kinds: Vec<&'static Attack>,
@@ -57,13 +46,11 @@ pub(crate) struct Plan {
     pub(crate) family: Family,
     /// Packets a second.
     pub(crate) rate: u64,
-    /// How long each attack goes on at least: until the tasks that have begun have ended.
+    /// Shortest duration of an attack; it continues until the started tasks have ended.
     pub(crate) time: Duration,
     pub(crate) tasks: usize,
 }
 
-/// The whole campaign.
-///
 /// # Errors
 /// If it cannot run; [`midflight_net::LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
@@ -82,11 +69,10 @@ struct Campaign<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// What the attacker did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Deeds {
     sent: Sent,
-    /// Cookies for others that came to him.
+    /// Cookies for others that reached the attacker.
     strayed: u64,
     connections: u64,
 }
@@ -104,7 +90,7 @@ impl Campaign<'_> {
         Ok(outcomes)
     }
 
-    /// One kind against a cluster of its own.
+    /// Runs one attack against a new cluster.
     fn try_one(&self, kind: &'static Attack, engine: LabEngine) -> Result<Outcome> {
         let findings = Arc::new(Findings::default());
         let (lab, family) = (self.lab, self.plan.family);
@@ -128,7 +114,7 @@ impl Campaign<'_> {
         Ok(Outcome { kind, engine, quiet, attacked, sent: deeds.sent, connections: deeds.connections, findings })
     }
 
-    /// Attacks while tasks run. Returns the times that the tasks took.
+    /// Returns the duration of each run.
     fn attack(&self, kind: &Attack, victims: &Victims<'_>) -> Result<(Vec<Duration>, Deeds)> {
         let (known, servers, heard) = (victims.known()?, victims.servers()?, Heard::default());
         let ended = AtomicBool::new(false);
@@ -155,7 +141,6 @@ impl Campaign<'_> {
         Ok((times, Deeds { sent, strayed: heard.strayed(), connections }))
     }
 
-    /// At the attacker's host.
     fn there<T: Send>(&self, act: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         self.lab.within(ATTACKER, act)?
     }
@@ -165,7 +150,7 @@ impl Campaign<'_> {
         attacker::attack(&mut forge, make, self.plan.rate, ended)
     }
 
-    /// Runs the client's tasks again and again, and those of new clients once, until the end.
+    /// The client's tasks repeatedly, and those of new clients once.
     fn run_tasks(&self, victims: &Victims<'_>) -> Result<Vec<Duration>> {
         std::thread::sleep(HEAD_START);
         let (started, mut times) = (Instant::now(), Vec::new());
@@ -177,13 +162,13 @@ impl Campaign<'_> {
         Ok(times)
     }
 
-    /// Bytes that left the attacker so far, and bytes that the bystander got.
+    /// Bytes that the attacker sent, and that the bystander received.
     fn carried(&self) -> Result<(u64, u64)> {
         Ok((places::carried(self.lab, ATTACKER)?.1, places::carried(self.lab, BYSTANDER)?.0))
     }
 }
 
-/// Checks what must hold for every attack besides its tasks.
+/// What must hold for every attack, besides its tasks.
 fn judge(findings: &Findings, deeds: &Deeds, before: (u64, u64), after: (u64, u64)) {
     let (left, got) = (after.0 - before.0, after.1 - before.1);
     if got > left + NEIGHBOURS {

@@ -12,14 +12,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Of one kind against one engine.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(super) kind: &'static Attack,
     pub(super) engine: LabEngine,
-    /// Times of runs without an attack.
+    /// Durations of runs without an attack.
     pub(super) quiet: Vec<Duration>,
-    /// Times of runs under attack.
+    /// Durations of runs under attack.
     pub(super) attacked: Vec<Duration>,
     pub(super) sent: Sent,
     pub(super) connections: u64,
@@ -31,12 +30,12 @@ impl Outcome {
         self.findings.count() > 0
     }
 
-    /// Not a number if a run did not end.
+    /// NaN if a run did not end.
     fn slowdown(&self) -> f64 {
         median_s(&self.attacked) / median_s(&self.quiet)
     }
 
-    /// The part of one processor that the attacker took.
+    /// CPU share of the attacker.
     fn busy(&self) -> f64 {
         if self.sent.packets == 0 { 0.0 } else { self.sent.busy.as_secs_f64() / self.sent.lasted.as_secs_f64() }
     }
@@ -65,7 +64,6 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Of all.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(super) outcomes: Vec<Outcome>,
@@ -76,7 +74,6 @@ impl Report {
         self.outcomes.iter().filter(|outcome| outcome.is_harmful()).count() as u64
     }
 
-    /// What was found, each with its attack.
     pub(crate) fn findings(&self) -> impl Iterator<Item = String> {
         self.outcomes.iter().flat_map(|outcome| {
             let (kind, engine) = (outcome.kind.name, outcome.engine.name());
@@ -113,7 +110,6 @@ impl Report {
         kinds
     }
 
-    /// For people.
     pub(crate) fn table(&self) -> String {
         let heading = ["attack", "engine", "what", "packets/s", "attacker", "quiet", "attacked", "slowdown", "harm"];
         let line = |outcome: &Outcome| {
@@ -136,12 +132,12 @@ impl Report {
     }
 }
 
-/// In seconds; of nothing it is not a number.
+/// In seconds; NaN if empty.
 fn median_s(times: &[Duration]) -> f64 {
     median(times.iter().map(Duration::as_secs_f64).collect())
 }
 
-/// The larger one; not a number, which counts as the worst, if one is not a number.
+/// NaN counts as the worst.
 fn worse(one: f64, other: f64) -> f64 {
     if one.is_nan() || other.is_nan() { f64::NAN } else { one.max(other) }
 }

@@ -15,7 +15,7 @@ pub(super) const EXECUTORS: [Place; 2] = [Place::Host(1), Place::Host(2)];
 pub(super) const NEWCOMERS: Place = Place::Host(2);
 pub(super) const ATTACKER: Place = Place::Host(3);
 pub(super) const BYSTANDER: Place = Place::Host(4);
-/// The port from which the attacker sends with his own address, and the one to which he sends at the bystander.
+/// Source port of the attacker, and destination port at the bystander.
 pub(super) const OWN_PORT: u16 = 6666;
 
 /// The version of IP to use: every place in a lab has addresses of both.
@@ -30,7 +30,6 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The switch's at this port.
     pub(super) fn switch(self, port: u16) -> SocketAddr {
         match self {
             Self::V4 => (SWITCH_IPV4, port).into(),
@@ -38,7 +37,7 @@ impl Family {
         }
     }
 
-    /// All of this machine's at this port.
+    /// The wildcard address.
     pub(super) fn any(self, port: u16) -> SocketAddr {
         match self {
             Self::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -53,7 +52,6 @@ impl Family {
         }
     }
 
-    /// A host's.
     pub(super) fn address_of(self, lab: &Lab, place: Place) -> Result<IpAddr> {
         match place {
             Place::Host(number) => Ok(self.of(lab.host(number).context("the lab has too few hosts")?)),
@@ -62,8 +60,7 @@ impl Family {
     }
 }
 
-/// Lets the lab's router accept forged sources, even its own address, like a network without filters. For IPv6 it always
-/// does.
+/// The router accepts forged sources, even its own address, like a network without filters. For IPv6 it always does.
 pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
     lab.within(Place::Switch, || {
         let all = Path::new("/proc/sys/net/ipv4/conf");
@@ -77,8 +74,7 @@ pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
     })?
 }
 
-/// Checks that a packet with the switch's address, forged by the attacker, arrives: otherwise the attacks would prove
-/// nothing.
+/// A forged packet with the switch's address must arrive: otherwise the attacks would prove nothing.
 pub(super) fn check_forgery(lab: &Lab, family: Family, port: u16) -> Result<()> {
     let (from, to) = (family.switch(port), SocketAddr::new(family.address_of(lab, BYSTANDER)?, OWN_PORT));
     let socket = lab.within(BYSTANDER, || UdpSocket::bind(to))?.context("cannot bind the bystander's socket")?;
@@ -90,7 +86,7 @@ pub(super) fn check_forgery(lab: &Lab, family: Family, port: u16) -> Result<()> 
     Ok(())
 }
 
-/// The ports on which a place has sockets of `protocol` ("udp", "tcp") that accept packets from any peer.
+/// Ports where a place has sockets of `protocol` ("udp", "tcp") that accept packets from any peer.
 pub(super) fn ports_at(lab: &Lab, place: Place, protocol: &str) -> Result<Vec<u16>> {
     let tables = [protocol.to_owned(), format!("{protocol}6")];
     let read = |table: &String| std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
@@ -101,7 +97,7 @@ pub(super) fn ports_at(lab: &Lab, place: Place, protocol: &str) -> Result<Vec<u1
     Ok(ports)
 }
 
-/// Of a table of sockets: local ports of those that have no peer.
+/// Local ports of the sockets without a peer, from a table of /proc/net.
 fn listening(table: &str) -> Vec<u16> {
     let port_of = |address: &str| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
     let ports = table.lines().skip(1).filter_map(|line| {
@@ -112,7 +108,7 @@ fn listening(table: &str) -> Vec<u16> {
     ports.collect()
 }
 
-/// Bytes that the host's link has carried to it and from it.
+/// Bytes to and from the host.
 pub(super) fn carried(lab: &Lab, place: Place) -> Result<(u64, u64)> {
     let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
     let text = lab.within(place, read)?.context("cannot read the counters of a link")?;

@@ -1,4 +1,4 @@
-//! The victims of an attack: a switch, two executors, a client that stays, and new clients and executors with little work.
+//! The victims of an attack: a switch, two executors, a long-lived client, and short-lived clients and executors.
 
 use super::forge::Known;
 use super::places::{ATTACKER, BYSTANDER, CLIENT, EXECUTORS, Family, NEWCOMERS, OWN_PORT, Place, ports_at};
@@ -18,19 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Slots of each executor.
 const SLOTS: u32 = 16;
-/// Tasks that have not ended after this long count as lost. It is longer than any bound of the switch (`client_idle` is a
-/// minute), with time to spare for a busy machine.
+/// Tasks that have not ended by then count as lost. Longer than any bound of the switch (`client_idle` is a minute), with slack for a busy
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A new client or executor within its share must be served at once (T14), as far as the machine allows: before a bound of
-/// the switch (`slot_idle`, `client_idle`) makes room.
+/// A newcomer within its share must be served at once (T14): before an idle timeout of the switch (`slot_idle`, `client_idle`) makes room.
 const AT_ONCE: Duration = Duration::from_secs(8);
-/// How often to look whether something has come, or Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Tasks whose arguments go by reference, so that the servers of blobs are needed.
+/// Tasks with arguments by reference, so that blob servers are needed.
 const BY_REFERENCE: usize = 16;
-/// The tasks of a new client.
 const NEWCOMERS_TASKS: usize = 32;
 const NEWCOMERS_SLOTS: u32 = 2;
 
@@ -47,7 +43,7 @@ pub(super) struct Victims<'a> {
 }
 
 impl<'a> Victims<'a> {
-    /// Starts them; all slots are registered when this returns.
+    /// Waits until all slots are registered.
     pub(super) fn start(
         lab: &'a Lab,
         engine: LabEngine,
@@ -69,7 +65,6 @@ impl<'a> Victims<'a> {
         Ok(Self { lab, interrupted, family, switch_address: asked, findings, ledger, switch, executors, client })
     }
 
-    /// What an attacker knows of them.
     pub(super) fn known(&self) -> Result<Known> {
         let mut executors = Vec::new();
         for place in EXECUTORS {
@@ -84,12 +79,12 @@ impl<'a> Victims<'a> {
             executors,
             own: at(ATTACKER, OWN_PORT)?,
             bystander: at(BYSTANDER, OWN_PORT)?,
-            // The switch answers this to everybody who asks.
+            // The switch answers this to anyone.
             epoch: self.client.switch().1,
         })
     }
 
-    /// The addresses of all TCP servers: HTTP of the switch, blobs of client and executors.
+    /// HTTP of the switch, blobs of client and executors.
     pub(super) fn servers(&self) -> Result<Vec<SocketAddr>> {
         let mut servers = vec![http(self.switch_address)];
         for place in [CLIENT].into_iter().chain(EXECUTORS) {
@@ -99,7 +94,7 @@ impl<'a> Victims<'a> {
         Ok(servers)
     }
 
-    /// The time that this many no-op tasks take, and some more with arguments by reference; `None` if they do not end.
+    /// Duration of `tasks` no-op tasks and some with arguments by reference; `None` if they do not end.
     pub(super) fn run(&self, tasks: usize) -> Result<Option<Duration>> {
         let started = Instant::now();
         let by_reference = self.submit_by_reference(&self.client)?;
@@ -118,7 +113,6 @@ impl<'a> Victims<'a> {
         self.ledger.submit(client, job, Expected::Prints(prints))
     }
 
-    /// Whether all of a job ended.
     fn wait_for(&self, what: &str, entry: &Entry, patience: Duration) -> Result<bool> {
         let ended = self.until(patience, || Ok(entry.handle.wait_timeout(LOOK_EVERY) && entry.is_done()))?;
         if !ended {
@@ -127,7 +121,7 @@ impl<'a> Victims<'a> {
         Ok(ended)
     }
 
-    /// Waits until the condition holds; `false` if it does not in time.
+    /// `false` after `patience`.
     fn until(&self, patience: Duration, mut so: impl FnMut() -> Result<bool>) -> Result<bool> {
         let deadline = Instant::now() + patience;
         while !so()? {
@@ -139,7 +133,7 @@ impl<'a> Victims<'a> {
         Ok(true)
     }
 
-    /// A new client and a new executor come, are served, and go: each is well within its share.
+    /// A client and an executor join, are served within their shares, and leave.
     pub(super) fn receive_newcomers(&self) -> Result<()> {
         let switch = self.switch_address;
         let builder = || Executor::builder().switch(switch).slots(NEWCOMERS_SLOTS).start();
@@ -167,7 +161,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// A process that has ended by itself is a finding.
+    /// An exit is a finding.
     pub(super) fn look_for_the_dead(&mut self) -> Result<()> {
         let executors = self.executors.iter_mut().map(|process| ("an executor", process));
         for (who, process) in [("the switch", &mut self.switch)].into_iter().chain(executors) {
@@ -179,13 +173,12 @@ impl<'a> Victims<'a> {
     }
 }
 
-/// HTTP is served where it can be attacked.
+/// HTTP listens where it can be attacked.
 fn http(switch: SocketAddr) -> SocketAddr {
     SocketAddr::new(switch.ip(), switch.port() + 1)
 }
 
-/// Its log is switched off, because under attack there are many lines. Ctrl-C is handled by the campaign, so it must not
-/// reach it.
+/// An attack would fill the log. Ctrl-C must not reach it: the campaign handles it.
 fn quiet(mut command: Command) -> Command {
     use std::os::unix::process::CommandExt;
     command.env("RUST_LOG", "off").process_group(0).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! `midflight-lab baseline`: schedulers to compare with, over real sockets.
+//! `midflight-lab baseline`: schedulers for comparison, over real sockets.
 
 mod scheduler;
 pub(crate) mod sparrow;
@@ -8,9 +8,7 @@ mod worker;
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
 
-/// Where a scheduler listens by default.
 const SCHEDULER: &str = "127.0.0.1:7800";
-/// Where a worker listens by default.
 const WORKER: &str = "127.0.0.1:7801";
 
 const EXAMPLES: &str = "\

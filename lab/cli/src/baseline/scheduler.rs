@@ -1,5 +1,3 @@
-//! `midflight-lab baseline sparrow scheduler`.
-
 use super::SCHEDULER;
 use anyhow::Result;
 use clap::Args as ClapArgs;

@@ -1,5 +1,4 @@
-//! Sparrow over real sockets, with the same driver and the same functions as Midflight's own endpoints. See
-//! [`midflight_baselines::sparrow`] for the protocol.
+//! Sparrow over real sockets, with Midflight's driver and functions. See [`midflight_baselines::sparrow`] for the protocol.
 
 mod client;
 mod worker;
@@ -19,7 +18,7 @@ fn refused(error: ConfigError) -> Error {
     Error::Configuration(error.to_string())
 }
 
-/// A driver on a thread of its own, which ends when this is dropped.
+/// Stops on drop.
 struct Running<E: Endpoint + Send + 'static, H: Handler<E> + 'static> {
     driver: Arc<Driver<E, H>>,
     thread: Option<JoinHandle<()>>,
@@ -42,14 +41,13 @@ impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Drop for Running<E, 
     }
 }
 
-/// Ignores a scheduler's events, which nobody needs.
 struct Silent;
 
 impl Handler<Scheduler> for Silent {
     fn event(&mut self, _endpoint: &mut Scheduler, _event: scheduler::Event) {}
 }
 
-/// A running Sparrow scheduler; dropping it ends it.
+/// Stops on drop.
 pub(crate) struct SparrowScheduler(Running<Scheduler, Silent>);
 
 impl std::fmt::Debug for SparrowScheduler {
@@ -59,22 +57,18 @@ impl std::fmt::Debug for SparrowScheduler {
 }
 
 impl SparrowScheduler {
-    /// Starts it on this address.
-    ///
     /// # Errors
-    /// Where the configuration is out of bounds, or the address or a thread cannot be had.
+    /// If the configuration is out of bounds, or the system refuses the address or a thread.
     pub(crate) fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
         let driver = Driver::new(Scheduler::new(config).map_err(refused)?, Silent, Socket::bind(listen)?, Waker::new()?);
         Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
     }
 
-    /// Its address.
     #[must_use]
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.0.driver.socket.local_addr()
     }
 
-    /// Its counters.
     #[must_use]
     pub(crate) fn counts(&self) -> (scheduler::Counters, SocketCounts) {
         let counters = self.0.driver.peek(|scheduler, _| scheduler.counters());
@@ -82,7 +76,7 @@ impl SparrowScheduler {
     }
 }
 
-/// Now, and a seed.
+/// The current time, and a seed.
 fn birth() -> (midflight_endpoint::Nanos, u64) {
     (clock::now(), rand::random::<u32>().into())
 }

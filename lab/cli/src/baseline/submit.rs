@@ -1,5 +1,3 @@
-//! `midflight-lab baseline sparrow submit`.
-
 use super::SCHEDULER;
 use crate::commands::ends::{Ends, LOOK_EVERY, signals};
 use crate::commands::submit::argument;
@@ -91,7 +89,7 @@ fn task(function: &str, text: &str) -> Result<TaskInfo> {
     })
 }
 
-/// Counts an outcome; how many tasks that were.
+/// Returns its number of tasks.
 fn add(ends: &mut Ends, outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Ended { status: Status::Ok, took_ns } => {

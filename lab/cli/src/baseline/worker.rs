@@ -1,5 +1,3 @@
-//! `midflight-lab baseline sparrow worker`.
-
 use super::WORKER;
 use anyhow::Result;
 use clap::Args as ClapArgs;

@@ -1,7 +1,7 @@
-//! `--against BINARY`: runs this build and another one in turns, and prints the ratio of each result.
+//! `--against BINARY`: runs the candidate (this build) and a baseline (the other one) in turns, and prints the ratio of each result.
 //!
-//! The turns are ABBA: other, this, this, other, and so on. Each build goes first as often as second (of an even number of
-//! rounds), so a steady drift of the machine favours neither. The other build begins, so that errors of it show at once.
+//! The order is ABBA, baseline first, so that its errors show at once. Over an even number of rounds each build goes first equally often,
+//! so a steady drift of the machine favours neither.
 
 mod build;
 mod comparison;
@@ -29,7 +29,6 @@ WITH --against BINARY
   against.rounds, against.commit         how often each ran; what the other was built from
   Exit code 1 also if it is slower than --at-most allows; 130 if interrupted.";
 
-/// The help of a benchmark that has these options.
 pub(super) fn help(examples: &str) -> String {
     format!("{examples}\n\n{HELP}")
 }
@@ -53,14 +52,14 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "write a factor of 1 or more, such as 1.10".into())
 }
 
-/// A benchmark, and its arguments beside `--json`.
+/// A benchmark, and its arguments without `--json`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Benchmark<'a> {
     pub name: &'a str,
     pub flags: &'a [&'a str],
 }
 
-/// Compares this build with the one at `other`.
+/// The baseline is at `other`.
 pub(super) fn run(args: &Against, other: &Path, benchmark: Benchmark<'_>, json: bool) -> Result<ExitCode> {
     let (this, other) = (Build::this()?, Build::other(other)?);
     let keeper = Keeper::new()?;
@@ -78,7 +77,6 @@ pub(super) fn run(args: &Against, other: &Path, benchmark: Benchmark<'_>, json: 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Both builds, `rounds` times each.
 fn measure(this: &Build, other: &Build, keeper: &Keeper, benchmark: Benchmark<'_>, rounds: u32) -> Result<Runs> {
     let arguments = [&["bench", benchmark.name, "--json"], benchmark.flags].concat();
     let mut runs = Runs::default();
@@ -106,7 +104,7 @@ fn to_go(elapsed: Duration, done: u32, all: u32) -> String {
     format!(", {} to go", humantime::format_duration(Duration::from_secs(left.as_secs().max(1))))
 }
 
-/// Fails if this build is surely slower than `limit` allows; names results that may be.
+/// Fails if the candidate is surely slower than `limit` allows; names results that may be.
 fn judge(rows: &[Row], limit: f64) -> Result<()> {
     let mut slower = Vec::new();
     for row in rows {

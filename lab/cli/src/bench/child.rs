@@ -1,4 +1,4 @@
-//! A script that measures another system, as a process: with a log, and a directory for its temporary files.
+//! Runs a script that measures another system.
 
 use super::keeper::{Failure, Keeper};
 use anyhow::{Context, Result, anyhow};
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Lines of stderr that begin so, as those of the scripts in bench/peers and bench/python, are for the user; the others are for the log.
+/// Stderr lines for the user, from scripts in bench/peers and bench/python; all others go to the log.
 const PROGRESS: [&str; 2] = ["peers: ", "python: "];
 
-/// Runs a command to its end and returns what it wrote to stdout.
+/// Returns stdout.
 ///
 /// # Errors
-/// Where it cannot be started, takes longer than `limit` or fails: with its complaint, on one line.
+/// If it cannot start, exceeds `limit` or fails: with its error message, on one line.
 pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
     let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    // It goes with all that is in it. Its name is short, because Ray puts sockets there, whose names may have no more than 107 bytes.
+    // Removed with its content on drop. Its name is short, because Ray puts sockets there, whose paths may have at most 107 bytes.
     let scratch = midflight_terminal::files::temporary("mf-bench-")?;
     let said = keeper.run(command.env("TMPDIR", scratch.path()), limit, move |line| {
-        // A log that cannot be written is no reason to stop.
+        // Ignore a log that cannot be written.
         let _ = writeln!(file, "{line}");
         let progress = PROGRESS.iter().find_map(|prefix| line.strip_prefix(prefix));
         progress.inspect(|progress| eprintln!("{progress}")).is_some()

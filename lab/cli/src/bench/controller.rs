@@ -1,4 +1,4 @@
-//! `midflight-lab bench controller`: what the controller of replicas costs, in a network as large as the paper's.
+//! `midflight-lab bench controller`: the cost of the cache's controller in a network of the paper's size.
 
 use super::How;
 use crate::median::median;
@@ -19,11 +19,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The paper's network: 320 switches, 128 racks, 1,024 hosts, of which 100 are servers and 500 clients (section V-A).
+/// The paper's: 320 switches, 128 racks, 1,024 hosts, of which 100 are servers and 500 clients (section V-A).
 const PORTS: usize = 16;
 const SERVERS: usize = 100;
 const CLIENTS: usize = 500;
-/// Questions to all operators that are measured.
+/// Polls of all operators.
 const ROUNDS: usize = 50;
 
 pub(super) const EXAMPLES: &str = "\
@@ -76,7 +76,6 @@ fn network() -> Result<Network> {
     });
     let hosts = topology.areas().iter().flat_map(|area| area.hosts.iter().cloned());
     let hosts: Vec<String> = hosts.collect();
-    // Servers and clients are spread over the racks.
     let spread = |count: usize, first: usize| (0..count).map(move |n| n * 2 + first);
     let servers: Vec<ServerAt> =
         spread(SERVERS, 0).map(|host| ServerAt { at: hosts[host].clone(), address: at(3, host, 7800) }).collect();
@@ -94,7 +93,7 @@ fn network() -> Result<Network> {
     })?)
 }
 
-/// An operator's core, and a selector that takes everything.
+/// An operator's core, and a selector that accepts everything.
 struct Core(Replicas);
 
 impl Parts for Core {
@@ -123,7 +122,7 @@ struct Bench {
     operators: Vec<(RuleKeeper, Core)>,
     dead: Option<usize>,
     orders: usize,
-    /// In the controller, and in the keepers.
+    /// CPU time in the controller and the keepers.
     spent: Duration,
     spent_by_keepers: Duration,
 }
@@ -166,7 +165,7 @@ impl Bench {
             self.round();
             rounds.push(self.spent.as_secs_f64() * 1e6);
         }
-        // An RSNode of a rack: with the start at racks' own operators, each of them is one.
+        // A rack's RSNode: the initial plan makes each rack's own operator one.
         let target = self.controller.status().target.into_iter().flatten().next();
         self.dead = target;
         self.spent = Duration::ZERO;
@@ -191,7 +190,7 @@ impl Bench {
         std::iter::from_fn(|| self.controller.poll_event()).any(|event| matches!(event, Event::OperatorFailed { .. }))
     }
 
-    /// The controller's next turn, and all that follows from it.
+    /// The controller's next turn, and everything that follows from it.
     fn round(&mut self) {
         self.now = self.controller.poll_timeout();
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `midflight-lab bench core`: what a decision costs. Measures the C core of a program alone, on packets in memory; here that of tasks.
+//! `midflight-lab bench core`: the cost of a decision in a program's C core, on packets in memory; here of tasks.
 
 use super::How;
 use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};
@@ -10,7 +10,6 @@ use midflight_wire::Address;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Tasks in the queue where it is deep.
 const DEEP: usize = 1 << 20;
 
 pub(super) const EXAMPLES: &str = "\

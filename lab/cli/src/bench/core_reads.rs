@@ -1,4 +1,4 @@
-//! `midflight-lab bench core --program reads`: what the switch's core costs on each packet of reads and writes, in memory.
+//! `midflight-lab bench core --program reads`: the core's cost of each packet of reads and writes, in memory.
 
 use super::How;
 use super::reads_packets::{
@@ -16,9 +16,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Time that passes from packet to packet.
+/// Simulated time from packet to packet.
 const STEP_NS: u64 = 20;
-/// Room for the longest of these packets.
 const PACKET_BYTES: usize = 192;
 
 pub(super) fn run(how: &How) -> Result<ExitCode> {
@@ -41,7 +40,6 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A datagram in a receive buffer.
 #[derive(Clone)]
 struct Datagram {
     from: Address,
@@ -57,7 +55,7 @@ impl Datagram {
     }
 }
 
-/// A switch with a session of three replicas, all of which may answer.
+/// A switch with a session of three replicas, all of them consistent.
 struct Bench {
     reads: Reads,
     out: Out,
@@ -78,7 +76,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Nanoseconds of a READ, its reply, a WRITE and its reply: medians of blocks.
+    /// Nanoseconds of a READ, its reply, a WRITE and its reply: medians over blocks.
     fn run(&mut self, blocks: usize) -> Result<[f64; 4]> {
         let mut costs: [Vec<f64>; 4] = Default::default();
         let cookie = Cookies::new(SECRET, ReadsConfig::default().cookie_ns).give(self.now, 0, client_address());
@@ -102,7 +100,7 @@ impl Bench {
         Ok(costs.map(median))
     }
 
-    /// Nanoseconds a datagram.
+    /// Nanoseconds per datagram.
     fn feed(&mut self, datagrams: &mut [Datagram]) -> Result<f64> {
         let (count, mut refused) = (datagrams.len(), 0);
         let start = Instant::now();

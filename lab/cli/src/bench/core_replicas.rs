@@ -1,4 +1,4 @@
-//! `midflight-lab bench core --program replicas`: what the rules of an operator cost, in memory.
+//! `midflight-lab bench core --program replicas`: the cost of an operator's rules, in memory.
 
 use super::How;
 use super::replicas_packets::{
@@ -52,14 +52,14 @@ fn operator() -> Result<Replicas> {
     Ok(operator)
 }
 
-/// Nanoseconds of a rule: the median of blocks.
+/// Nanoseconds of a rule: the median over blocks.
 fn cost(operator: &mut Replicas, case: Case, blocks: usize) -> Result<f64> {
     let packets = case.packets();
     let costs = (0..blocks).map(|_| Ok(take(operator, &packets)?.0)).collect::<Result<_>>()?;
     Ok(median(costs))
 }
 
-/// Nanoseconds of a request and of an answer, at an operator that chooses itself: medians of blocks.
+/// Nanoseconds of a request and of a response if the core selects: medians over blocks.
 fn select_cost(selection: Selection, blocks: usize) -> Result<(f64, f64)> {
     let mut operator = Replicas::new(&choosing(selection), 1, SECRET)?;
     for mut order in choosing_orders() {
@@ -78,7 +78,7 @@ fn select_cost(selection: Selection, blocks: usize) -> Result<(f64, f64)> {
     Ok((median(selects), median(answers)))
 }
 
-/// Nanoseconds a packet, and the packets as the operator has rewritten them.
+/// Nanoseconds per packet, and the rewritten packets.
 fn take(operator: &mut Replicas, packets: &[From]) -> Result<(f64, Vec<Vec<u8>>)> {
     let mut packets: Vec<(Address, Vec<u8>)> =
         packets.iter().map(|(from, datagram)| ((*from).into(), datagram.clone())).collect();

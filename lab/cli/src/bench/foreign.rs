@@ -1,5 +1,5 @@
-//! `midflight-lab bench foreign`: what packets that are not Midflight's cost on their way through operators in the kernel (N9). The same traffic
-//! passes the switches of a lab with and without operators, in turns.
+//! `midflight-lab bench foreign`: what operators in the kernel cost other traffic (N9). It passes the switches of a lab with and without
+//! operators, in turns.
 
 use super::How;
 use super::ratio::Ratio;
@@ -54,9 +54,7 @@ pub(super) struct Args {
 const FROM: Place = Place::Host(2);
 const TO: Place = Place::Host(5);
 const REDIS_PORT: u16 = 6390;
-/// Bytes that are written at once.
 const BLOCK: usize = 64 << 10;
-/// How long a stream lasts.
 const STREAM: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -68,7 +66,6 @@ const LIKE: Like = Like {
     control: "[plan]\nstart = \"own-rack\"\n",
 };
 
-/// By one way.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     redis_per_s: Option<f64>,
@@ -91,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Of each round: with operators, without.
+/// For each round: with operators, without.
 fn measure(lab: &Lab, rounds: u32, is_quick: bool, interrupted: &AtomicBool) -> Result<Option<Vec<[Sample; 2]>>> {
     let redis = Redis::start(lab)?;
     if redis.is_none() {
@@ -112,7 +109,7 @@ fn measure(lab: &Lab, rounds: u32, is_quick: bool, interrupted: &AtomicBool) -> 
             cache.wait_until_selected()?;
             sample()
         };
-        // What wears off or warms up meets both.
+        // Alternate the order, so that drift affects both alike.
         let pair = if round % 2 == 0 {
             let through = through()?;
             [through, sample()?]
@@ -156,13 +153,13 @@ fn address(lab: &Lab) -> Result<Ipv4Addr> {
     Ok(lab.at(TO)?.context("a host has an address")?.ipv4)
 }
 
-/// A redis-server that ends with this.
+/// Stopped on drop.
 struct Redis {
     _server: Process,
 }
 
 impl Redis {
-    /// `None` where it is not installed.
+    /// `None` if it is not installed.
     fn start(lab: &Lab) -> Result<Option<Self>> {
         let is_there = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
         if !is_there("redis-server") || !is_there("redis-benchmark") {
@@ -171,7 +168,7 @@ impl Redis {
         let mut command = lab.command(TO, "redis-server");
         command.args(["--port", &REDIS_PORT.to_string(), "--bind", &address(lab)?.to_string()]);
         command.args(["--save", "", "--protected-mode", "no", "--daemonize", "no"]);
-        // Nobody reads what it says, so that is little.
+        // Its output is discarded.
         command.args(["--loglevel", "warning"]);
         let server = Process::start(&mut command)?;
         let deadline = Instant::now() + PATIENCE;
@@ -197,14 +194,13 @@ impl Redis {
     }
 }
 
-/// The byte at this place of a stream.
 fn pattern(block: u64) -> Vec<u8> {
     (0..BLOCK as u64).map(|at| (block.wrapping_mul(0x9e37) ^ at.wrapping_mul(0x85eb_ca6b) >> 7) as u8).collect()
 }
 
-/// Bytes a second of a stream, and how many of them were wrong.
+/// Bytes a second, and wrong bytes.
 fn stream(lab: &Lab) -> Result<(f64, u64)> {
-    // Few different blocks, made before: neither end spends its time on them.
+    // A few blocks, generated in advance, so that neither end spends time on them.
     let blocks: Vec<Vec<u8>> = (0..16).map(pattern).collect();
     let at = address(lab)?;
     let listener = lab.within(TO, || TcpListener::bind((at, 0)))??;
@@ -225,7 +221,7 @@ fn stream(lab: &Lab) -> Result<(f64, u64)> {
     })
 }
 
-/// Until the stream ends: its bytes, and how many of them are not as they should be.
+/// Bytes received, and wrong bytes.
 fn receive(listener: &TcpListener, blocks: &[Vec<u8>]) -> Result<(u64, u64)> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,8 +1,7 @@
-//! Measurements that run as processes, one at a time: when one ends, nothing that it started is left.
+//! Runs measurements as processes, one at a time, and leaves no process behind.
 //!
-//! They start other processes: switches, executors; and peers start daemons in process groups and sessions of their own.
-//! This process adopts orphans (it is a "subreaper"), so whatever a measurement leaves behind is found among our
-//! descendants. Its stdin is a pipe from us: if we are killed, it can notice that and end too.
+//! Systems start daemons in process groups and sessions of their own. This process adopts orphans (it is a "subreaper"), so leftovers are
+//! always among its descendants. A child's stdin is a pipe from this process, so that the child can notice if this process is killed.
 
 use anyhow::{Context, Result};
 use midflight_terminal::signals::Shutdown;
@@ -19,14 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end after SIGTERM or SIGKILL.
+/// Timeout after SIGTERM or SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long what one leaves behind may take to go by itself.
+/// Time for leftover processes to exit by themselves.
 const LEAVE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// No result is longer.
 const STDOUT_MAX: u64 = 1 << 20;
-/// Lines of stderr that begin so say why it failed; and those of a panic, before its backtrace.
+/// Prefix of stderr lines that explain a failure, as does a panic's message before its backtrace.
 const COMPLAINT: &str = "error: ";
 const PANIC: &str = " panicked at ";
 const REASON_MAX: usize = 400;
@@ -36,7 +34,7 @@ const REASON_MAX: usize = 400;
 pub(super) enum Failure {
     #[error("cannot start {0}")]
     Start(String, #[source] std::io::Error),
-    /// With its error message, if there was one.
+    /// With its error message, if it printed one.
     #[error("{}", complaint.clone().unwrap_or_else(|| status.to_string()))]
     Ended { status: ExitStatus, complaint: Option<String> },
     #[error("it took longer than {}", humantime::format_duration(*.0))]
@@ -45,14 +43,13 @@ pub(super) enum Failure {
     Interrupted,
 }
 
-/// Starts processes one at a time, and ends them.
 #[derive(Debug)]
 pub(super) struct Keeper {
     stop: Arc<AtomicBool>,
 }
 
 impl Keeper {
-    /// From now on SIGINT and SIGTERM end the running process, and this one adopts orphans.
+    /// SIGINT and SIGTERM now stop the running child, and this process adopts orphans.
     pub(super) fn new() -> Result<Self> {
         set_child_subreaper(Some(getpid())).context("cannot adopt what measurements leave behind")?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -61,13 +58,11 @@ impl Keeper {
         Ok(Self { stop })
     }
 
-    /// Whether a signal came.
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs a command to its end and returns what it wrote to stdout. `heard` gets each line of its stderr, and says
-    /// whether that is mere progress: the complaint of a failure is among the others.
+    /// Returns stdout. `heard` gets each line of stderr, and returns whether it is mere progress; the error message is among the others.
     pub(super) fn run(
         &self,
         command: &mut Command,
@@ -97,7 +92,7 @@ impl Keeper {
         }
     }
 
-    /// Its exit status, or nothing when its time is over or a signal came.
+    /// `None` after the limit or a signal.
     fn wait(&self, child: &mut Child, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         while started.elapsed() < limit && !self.stopped() {
@@ -110,11 +105,11 @@ impl Keeper {
     }
 }
 
-/// Ends the child if it has not ended, and then whatever it started.
+/// Stops the child if it still runs, and then all its leftovers.
 fn end(child: &mut Child, ended: bool) {
     if !ended {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        // It may end at this moment, by itself.
+        // It may exit at this moment.
         let _ = pid.map(|pid| kill_process_group(pid, Signal::TERM));
         await_that(GRACE, || !matches!(child.try_wait(), Ok(None)));
     }
@@ -122,7 +117,7 @@ fn end(child: &mut Child, ended: bool) {
         let descendants = descendants(getpid());
         for &pid in &descendants {
             let _ = signal.map(|signal| kill_process(pid, signal));
-            // Only those whose parent is gone are ours to wait for.
+            // Only orphans are this process's to wait for.
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
         descendants.len()
@@ -134,11 +129,10 @@ fn end(child: &mut Child, ended: bool) {
     if !await_that(GRACE, || left(Some(Signal::KILL)) == 0) {
         eprintln!("{} processes cannot be killed", left(None));
     }
-    // If it is still among them, it did not end in time.
+    // Still a descendant: it did not exit in time.
     let _ = child.try_wait();
 }
 
-/// Waits until something is so, or the limit.
 fn await_that(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
@@ -152,12 +146,11 @@ fn await_that(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// All processes below this one, whoever started them.
 fn descendants(root: Pid) -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        // It may have ended since.
+        // It may have exited since.
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         if let Some(parent) = parent(&stat) {
             children.entry(parent).or_default().push(pid);
@@ -180,13 +173,12 @@ fn parent(stat: &str) -> Option<i32> {
 
 fn read_all(stdout: ChildStdout) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error counts.
+    // Keep what was read before an error.
     let _ = stdout.take(STDOUT_MAX).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Hands the lines of stderr on, and returns the complaint: the first line that says it is one, because others follow from
-/// it, or else the last line.
+/// Returns the error message: the first line with the prefix, because others follow from it, or else the last line.
 fn listen(stderr: ChildStderr, mut heard: impl FnMut(&str) -> bool) -> Option<String> {
     let (mut first, mut last) = (None, None);
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
@@ -204,7 +196,7 @@ fn listen(stderr: ChildStderr, mut heard: impl FnMut(&str) -> bool) -> Option<St
     first.or(last).map(|line| shortened(line.trim()))
 }
 
-/// Without the word that all complaints begin with, and not too long.
+/// Cut, without the prefix.
 fn shortened(complaint: &str) -> String {
     complaint
         .strip_prefix("error: ")

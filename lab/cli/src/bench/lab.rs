@@ -1,5 +1,4 @@
-//! `midflight-lab bench lab`: the whole path between hosts, of a task and of a read. Client, switch, executor and replicas are processes
-//! in network namespaces of their own, and packets between them pass veth links as they would pass cables.
+//! `midflight-lab bench lab`: the whole path between hosts, of a task and of a read, through network namespaces connected by veth links.
 
 use super::load::{self, Effort, SLOTS};
 use super::reads_load::Reads;
@@ -50,13 +49,12 @@ EXIT CODES
   0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage,
   130 interrupted";
 
-/// Where the client and the executor are.
 const CLIENT: Place = Place::Host(0);
 const EXECUTOR: Place = Place::Host(1);
 const HOSTS: usize = 2;
-/// Stores of which one client reads, and how their results are called.
+/// Stores that one client reads from, and the infixes of their results' names.
 const STORES: [(&str, ReplyCheck); 2] = [("", ReplyCheck::Strict), (".direct", ReplyCheck::Direct)];
-/// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
+/// USER_HZ, the unit of `/proc/stat`; the same on every Linux with this ABI.
 const TICKS_PER_S: u64 = 100;
 
 #[derive(ClapArgs)]
@@ -91,9 +89,8 @@ fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All results of tasks with one engine, in a lab of its own.
 fn tasks(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
-    // The kernel engine's answers need XDP at the hosts; the switch in user space would be slower with it.
+    // The kernel engine's responses need XDP at the hosts; it would slow the user-space switch.
     let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == LabEngine::Kernel);
     let lab = guard.up(&options)?;
     eprintln!("engine {}", engine.name());
@@ -108,7 +105,6 @@ fn tasks(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Mea
     Ok(measures)
 }
 
-/// The same of reads.
 fn reads(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
     let options = Options::new(format!("reads{}", std::process::id()), Size::USUAL.hosts());
     let lab = guard.up(&options.xdp(engine == LabEngine::Kernel))?;
@@ -136,12 +132,12 @@ fn reads_of(store: &Cluster<'_>, prefix: &str, effort: &Effort) -> Result<Vec<Me
     Ok(measures)
 }
 
-/// How long the CPUs of this machine have been busy, in processes, in system calls and in interrupts.
+/// Busy time of this machine's CPUs, in processes, system calls and interrupts.
 fn busy_time() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let words = text.lines().next().unwrap_or("").split_whitespace();
     let ticks: Vec<u64> = words.skip(1).map(str::parse).collect::<Result<_, _>>().context("cannot read /proc/stat")?;
-    // man 5 proc_stat: what is left out are idling, waiting for disks, and what a hypervisor took.
+    // Leaves out idle, iowait and steal: see man 5 proc_stat.
     let &[user, nice, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
         bail!("/proc/stat has too few numbers")
     };

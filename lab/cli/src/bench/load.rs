@@ -1,4 +1,4 @@
-//! The load of benchmarks of whole clusters, of tasks and of stores: one at a time, and as many as possible.
+//! Load for benchmarks of whole clusters: one operation at a time, and as many as possible.
 
 use crate::median::median;
 use anyhow::{Context, Result, ensure};
@@ -10,15 +10,13 @@ use midflight_terminal::units;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Slots of the executor.
 pub(super) const SLOTS: u32 = 64;
-/// The longest round trip that is recorded as it is: a minute. Longer ones count as this.
+/// The largest recorded round trip, one minute. Longer ones count as this.
 const ROUND_TRIP_MAX_NS: u64 = 60_000_000_000;
-/// Tasks in a job of the throughput run, and jobs in flight.
+/// In the throughput run: tasks in a job, and jobs in flight.
 const JOB: usize = 2_048;
 const JOBS: usize = 4;
 
-/// How much is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub(super) runs: usize,
@@ -35,34 +33,33 @@ impl Effort {
         if quick { Self::QUICK } else { Self::FULL }
     }
 
-    /// The same for tasks that start a program each, which takes a hundred times as long.
+    /// As [`Self::of`], for tasks that each start a program, which takes a hundred times as long.
     pub(super) fn of_programs(quick: bool) -> Self {
         let Self { round_trips, tasks, .. } = Self::of(quick);
         Self { round_trips: round_trips / 20, tasks: tasks / 50, ..Self::of(quick) }
     }
 }
 
-/// What a client does again and again.
+/// An operation that a client repeats.
 pub(super) trait Load {
-    /// Of the results' names.
+    /// Infix of the results' names.
     const WHAT: &'static str;
-    /// Does it once, and waits until it is done.
+    /// Waits for the end.
     fn one(&self) -> Result<()>;
-    /// Does it at least so often, with some always under way; says how often.
+    /// Does it at least `count` times, with some always in flight; returns how often.
     fn many(&self, count: usize) -> Result<usize>;
 }
 
-/// What one run measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
     pub(super) per_s: f64,
-    /// CPU time of each of the throughput run, in microseconds.
+    /// CPU time per operation of the throughput run, in microseconds.
     pub(super) cpu_us: f64,
 }
 
-/// All runs, after one that only warms up. `cpu` says how much CPU time was spent so far.
+/// All runs, after a warm-up. `cpu` returns the CPU time spent so far.
 pub(super) fn runs<L: Load>(load: &L, effort: &Effort, cpu: impl Fn() -> Result<Duration>) -> Result<Vec<Run>> {
     round_trips(load, effort.round_trips / 10)?;
     (1..=effort.runs)
@@ -86,7 +83,7 @@ pub(super) fn runs<L: Load>(load: &L, effort: &Effort, cpu: impl Fn() -> Result<
         .collect()
 }
 
-/// How often a load is done a second: the median of some runs, after one that only warms up.
+/// Operations per second: the median of some runs, after a warm-up.
 pub(super) fn throughput<L: Load>(load: &L, effort: &Effort) -> Result<f64> {
     load.many(effort.tasks / 10)?;
     let run = |number| {
@@ -98,7 +95,7 @@ pub(super) fn throughput<L: Load>(load: &L, effort: &Effort) -> Result<f64> {
     Ok(median((1..=effort.runs).map(run).collect::<Result<_>>()?))
 }
 
-/// The medians of the runs, as `PREFIX.rtt_p50_us` and so on.
+/// Medians, as `PREFIX.rtt_p50_us` and so on.
 pub(super) fn measures<L: Load>(prefix: &str, runs: &[Run]) -> Vec<Measure> {
     let name = |what| format!("{prefix}.{what}");
     let per_s = format!("{}_per_s", L::WHAT);
@@ -127,7 +124,7 @@ fn round_trips(load: &impl Load, count: usize) -> Result<Histogram<u64>> {
     Ok(histogram)
 }
 
-/// No-op tasks, by themselves and in jobs.
+/// No-op tasks.
 impl Load for Client {
     const WHAT: &'static str = "tasks";
 
@@ -140,7 +137,7 @@ impl Load for Client {
     }
 }
 
-/// No-op tasks that each have an argument of their own, of so many bytes.
+/// No-op tasks, each with its own argument of this many bytes.
 pub(super) struct WithArguments<'a>(pub(super) &'a Client, pub(super) usize);
 
 impl Load for WithArguments<'_> {
@@ -162,7 +159,7 @@ fn one(client: &Client, argument: Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// At least so many tasks, of such jobs.
+/// At least `count` tasks, in jobs from `job`.
 fn many(client: &Client, count: usize, job: impl Fn() -> Job) -> Result<usize> {
     let mut jobs: VecDeque<JobHandle> = VecDeque::new();
     let count = count.div_ceil(JOB);

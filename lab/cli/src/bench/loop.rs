@@ -1,4 +1,4 @@
-//! `midflight-lab bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
+//! `midflight-lab bench loop`: a task's whole path through processes, over loopback.
 
 use super::How;
 use super::load::{self, Effort, SLOTS, WithArguments};
@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Executor processes of the idle run, and their slots: 2,200 in all.
+/// 2,200 slots in all.
 const IDLE_EXECUTORS: u32 = 4;
 const IDLE_SLOTS: u32 = 550;
-/// Of a small call with its arguments, as languages write them down.
+/// A small serialised call with its arguments.
 const ARGUMENT_BYTES: usize = 200;
-/// Time for the last registrations to settle before idling is measured.
+/// Time for the last registrations to settle before the idle measurement.
 const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) const EXAMPLES: &str = "\
@@ -48,12 +48,10 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A switch on a free port of loopback.
 fn loopback_switch() -> Result<(Process, SocketAddr)> {
     switch(ours()?.args(["switch", "--listen", "127.0.0.1:0", "--http", "off"]))
 }
 
-/// Round trip and throughput.
 fn busy(effort: &Effort) -> Result<Vec<Measure>> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, SLOTS)?;
@@ -61,7 +59,7 @@ fn busy(effort: &Effort) -> Result<Vec<Measure>> {
     Ok(load::measures::<midflight_host::Client>("loop", &load::runs(&client, effort, || Ok(Duration::ZERO))?))
 }
 
-/// Throughput of an executor whose slots would be idle while they wait for the next task.
+/// Throughput of slots that would be idle while they wait for the next task.
 fn two_slots(effort: &Effort) -> Result<Measure> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, 2)?;
@@ -70,7 +68,7 @@ fn two_slots(effort: &Effort) -> Result<Measure> {
     Ok(Measure { unit: "tasks/s".into(), ..Measure::count("loop.two_slots_tasks_per_s", per_s, "") })
 }
 
-/// The same as [`busy`] with arguments that are not in the packets.
+/// [`busy`] with arguments outside the packets.
 fn arguments(effort: &Effort) -> Result<Vec<Measure>> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, SLOTS)?;

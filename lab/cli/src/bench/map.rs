@@ -1,4 +1,4 @@
-//! `midflight-lab bench map`: command lines by `midflight map`, `xargs -P`, GNU parallel, and a bare loop of `posix_spawn`.
+//! `midflight-lab bench map`: command lines by `midflight map`, `xargs -P`, GNU parallel, and a loop of `posix_spawn`.
 
 use super::How;
 use super::ratio::Ratio;
@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Bytes of a line, with its end.
+/// Bytes of a line, including its end.
 const LINE: usize = 60;
 
 pub(super) const EXAMPLES: &str = "\
@@ -42,7 +42,6 @@ RESULTS (medians of the rounds; a ratio has its 95 % interval in .low and .high)
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
 
-/// How much is measured.
 struct Effort {
     rounds: u32,
     lines: usize,
@@ -60,11 +59,10 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who runs the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runner {
     Map,
-    /// Map, with lines that need a shell.
+    /// Lines that need a shell.
     Shell,
     Spawn,
     Xargs,
@@ -84,7 +82,7 @@ impl Runner {
         }
     }
 
-    /// Why it cannot be measured here.
+    /// `None` if it can be measured here.
     fn missing(self) -> Option<String> {
         let (program, package) = match self {
             Self::Map | Self::Shell | Self::Spawn => return None,
@@ -99,7 +97,7 @@ impl Runner {
         }
     }
 
-    /// Runs all lines of the file, and returns the commands a second.
+    /// Runs all lines of the file, and returns the commands per second.
     fn run(self, lines: &Lines, slots: u32) -> Result<f64> {
         let slots = slots.to_string();
         let started = Instant::now();
@@ -122,7 +120,7 @@ impl Runner {
     }
 }
 
-/// The input, as files that go with it.
+/// Removed on drop.
 struct Lines {
     _directory: TempDir,
     path: PathBuf,
@@ -146,7 +144,6 @@ impl Lines {
     }
 }
 
-/// A line without its end.
 fn line(command: &str) -> String {
     format!("{command:x<width$}", width = LINE - 1)
 }
@@ -187,20 +184,18 @@ fn measures(runners: &[(Runner, Vec<f64>)]) -> Vec<Measure> {
     rate.into_iter().chain(ratios.into_iter().flatten().flatten()).collect()
 }
 
-/// Runs the lines of a file.
 fn map(path: &Path, slots: &str) -> Result<()> {
     succeed(ours()?.args(["map", "--quiet", "--jobs", slots, "--file"]).arg(path))
 }
 
-/// Runs a command that must succeed.
+/// It must succeed.
 fn succeed(command: &mut Command) -> Result<()> {
     let status = command.stdout(Stdio::null()).status().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} failed: {status}");
     Ok(())
 }
 
-/// As many at one time as there are slots; the next one starts when any has ended. The standard library starts a program without
-/// further wishes by `posix_spawn`.
+/// One per slot. The standard library uses `posix_spawn` for a program without special options.
 fn spawn_all(lines: &[String], slots: usize) -> Result<()> {
     let mut running = 0;
     let mut lines = lines.iter();
@@ -221,7 +216,7 @@ fn spawn_all(lines: &[String], slots: usize) -> Result<()> {
     }
 }
 
-/// The most memory in MiB that map takes in this time, while its input does not end.
+/// Peak MiB of `map` with an endless input.
 fn stream(time: Duration) -> Result<f64> {
     let line = line("echo ");
     let mut yes =
@@ -242,12 +237,12 @@ fn peak(status: &Path) -> Option<f64> {
     kib(status.to_str()?, "VmHWM:").map(|kib| kib as f64 / 1024.0)
 }
 
-/// A process that ends when it is not needed any more.
+/// Killed on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! `midflight-lab bench`: numbers of this machine. Each file measures one thing.
+//! `midflight-lab bench`: one file per benchmark.
 
 mod against;
 mod child;
@@ -122,7 +122,7 @@ struct Comparable {
 }
 
 impl Comparable {
-    /// Runs the benchmark of this `name`: `alone` does, unless another build is to run in turns; `flags` are its own.
+    /// `alone` runs it without a baseline; `flags` are its own options.
     fn run(&self, name: &str, flags: &[&str], alone: impl FnOnce(&How) -> Result<ExitCode>) -> Result<ExitCode> {
         let Some(other) = &self.against.other else { return alone(&self.how) };
         let quick: &[&str] = if self.how.quick { &["--quick"] } else { &[] };
@@ -152,7 +152,7 @@ enum Program {
 }
 
 impl OfProgram {
-    /// The same as [`Comparable::run`], for the program that is named.
+    /// As [`Comparable::run`], for the selected program.
     fn run(&self, name: &str, [tasks, reads, replicas]: [Alone; 3]) -> Result<ExitCode> {
         match self.program {
             Program::Tasks => self.comparable.run(name, &[], tasks),
@@ -162,11 +162,10 @@ impl OfProgram {
     }
 }
 
-/// A benchmark without another build beside it.
 type Alone = fn(&How) -> Result<ExitCode>;
 
 impl Args {
-    /// Whether a reader that went away (`| head`) ends it at once; one that runs children ends them first.
+    /// Whether a closed pipe (`| head`) ends the process at once. A benchmark with children ends them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
@@ -189,7 +188,6 @@ impl Args {
     }
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
         Bench::Core(args) => args.run("core", [core::run, core_reads::run, core_replicas::run]),

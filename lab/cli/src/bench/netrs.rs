@@ -47,13 +47,13 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In a process of its own: its memory is measured.
+/// In its own process, to measure its memory.
 fn one(seed: u64) -> Result<Value> {
     let mut command = ours()?;
     command.args(["sim", "cell"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let cell = serde_json::to_vec(&Cell { seed, ..Cell::default() })?;
-    // If it ended before it read, its exit status says so.
+    // Its exit status explains a write error.
     let _ = std::io::Write::write_all(&mut child.stdin.take().context("a child without stdin")?, &cell);
     let output = child.wait_with_output().context("cannot wait for a run")?;
     ensure!(output.status.success(), "a run failed: {}", output.status);

@@ -1,8 +1,7 @@
 //! `midflight-lab bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
 //!
-//! How a peer is installed and measured is in the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
-//! JSON for each row. This file calls them, ends every process that they leave behind, and makes a table of their rows. A
-//! peer that fails is named with the reason, and the others go on. docs/peers.md says what is measured and why.
+//! Scripts in `bench/peers` prepare (`setup`) and measure (`run`) the other systems. This file calls them, stops every process that they
+//! leave behind, and makes a table of their rows. A system that fails is reported, and the others continue. docs/peers.md has more.
 
 mod ours;
 mod row;
@@ -49,7 +48,7 @@ EXIT CODES
   0 measured, 1 a peer that was installed failed, or nothing was measured, 2 wrong usage,
   130 interrupted";
 
-/// The longest that a peer may take to be downloaded and built, and to be measured.
+/// Timeouts for the download and build of a system, and for its measurement.
 const SETUP_LIMIT: Duration = Duration::from_secs(20 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -74,7 +73,7 @@ pub(super) struct Args {
     plot: Option<PathBuf>,
 }
 
-/// The native part of the Python package, which cargo puts beside the command.
+/// Part of the Python package; cargo puts it next to the command.
 const NATIVE: &str = "libmidflight_native.so";
 
 /// What can be measured. A peer may have several rows.
@@ -92,7 +91,7 @@ enum Peer {
 }
 
 impl Peer {
-    /// Whether the scripts in `bench/peers` prepare and measure it.
+    /// Whether scripts in `bench/peers` prepare and measure it.
     fn has_scripts(self) -> bool {
         matches!(self, Self::MidflightPython | Self::Ray | Self::Dask | Self::Hyperqueue | Self::Nats)
     }
@@ -119,7 +118,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What to measure, if that is possible at all.
+/// Fails if none is left, or the scripts are missing.
 fn wanted(args: &Args) -> Result<Vec<Peer>> {
     let asked = |peer: &Peer| (args.only.is_empty() || args.only.contains(peer)) && !args.skip.contains(peer);
     let wanted: Vec<Peer> = Peer::value_variants().iter().copied().filter(asked).collect();
@@ -143,7 +142,7 @@ fn wanted(args: &Args) -> Result<Vec<Peer>> {
     Ok(wanted)
 }
 
-/// The rows of a peer, or why there are none.
+/// The rows of a system, or why there are none.
 fn measure(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>, Absent> {
     let absent = |failed: bool| {
         move |error: anyhow::Error| Absent {
@@ -157,7 +156,7 @@ fn measure(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>, Absent>
         child::run(keeper, &mut setup, &log(args, peer, "setup"), SETUP_LIMIT).map_err(absent(false))?;
     }
     eprintln!("{}: measuring", peer.name());
-    // The kernel engine is not permitted to everyone, nor possible everywhere: without it there is another reference.
+    // The kernel engine needs rights and a suitable kernel. Without it another row is the reference.
     let found = measure_installed(args, keeper, peer).map_err(absent(peer != Peer::MidflightKernel))?;
     for row in &found {
         eprintln!("{}", row.summary());
@@ -199,13 +198,13 @@ const USER_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job o
 const KERNEL_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job of one task; client, switch in the \
                                 kernel and 1 executor process with 64 slots in network namespaces joined by veth";
 
-/// A call of one of the scripts; both take the peer and the working directory.
+/// Both scripts take the system and the working directory.
 fn script(args: &Args, name: &str, peer: Peer) -> Result<Command> {
     let path = args.peers_dir.join(name);
     let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
     let mut command = Command::new(absolute(&path)?);
     command.arg(peer.name()).arg(absolute(&args.work_dir)?);
-    // What midflight-python measures: this command, and the package of the same build.
+    // midflight-python measures this command and the package of the same build.
     let program = std::env::current_exe().context("cannot find this program")?;
     command.env("MIDFLIGHT_NATIVE", program.with_file_name(NATIVE)).env("MIDFLIGHT", program);
     Ok(command)

@@ -1,8 +1,7 @@
 //! `midflight-lab bench python`: calls of Python functions, and whole programs, on Midflight, joblib's loky, Dask and Ray, in turns.
 //!
-//! How a system is installed and measured is in the folder bench/python: `setup` prepares it, `run` is one turn of it, from its start
-//! to its end, and prints a line of JSON. This file calls them, ends every process that they leave behind, and compares. So systems
-//! never run beside each other, and each turn is a cluster of its own.
+//! Scripts in bench/python prepare a system (`setup`) and run one turn of it (`run`), which prints a line of JSON. This file calls them,
+//! stops every process that they leave behind, and compares. Two systems never run at the same time, and each turn has its own cluster.
 
 mod findings;
 mod table;
@@ -62,12 +61,12 @@ EXIT CODES
   0 measured, 1 a system that was installed failed, or Midflight's package is missing,
   2 wrong usage, 130 interrupted";
 
-/// The longest that a system may take to be installed, and that its turn may take.
+/// Timeouts for the installation of a system, and for its turn.
 const SETUP_LIMIT: Duration = Duration::from_secs(20 * 60);
 const TURN_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// The native part of the package, which cargo puts beside the command.
+/// Part of the package; cargo puts it next to the command.
 const NATIVE: &str = "libmidflight_native.so";
-/// What is not a system: the programs in one process.
+/// All programs in one process.
 const SERIAL: &str = "serial";
 
 #[derive(ClapArgs)]
@@ -125,13 +124,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if absent.len() > skipped { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A turn of the programs without a system, then all turns; a system that fails is none of the `systems` any more.
+/// First without a system, then all turns. A system that fails is removed from `systems`.
 fn measure(scripts: &Scripts<'_>, systems: &mut Vec<Measured>, turns: u32, absent: &mut Vec<String>) -> Result<Turn> {
     eprintln!("{SERIAL}: the programs in one process");
     let serial = scripts.turn(SERIAL)?;
     let (started, all, mut done) = (Instant::now(), turns as usize * systems.len(), 0);
     for number in 1..=turns {
-        // What wears off or warms up meets all of them.
+        // Reverse the order, so that drift affects all systems alike.
         systems.reverse();
         let mut kept = Vec::new();
         for mut system in systems.drain(..) {
@@ -166,7 +165,7 @@ fn to_go(elapsed: Duration, done: usize, all: usize) -> String {
     format!(", {} to go", humantime::format_duration(Duration::from_secs(left.as_secs().max(1))))
 }
 
-/// The scripts `setup` and `run`, and who ends what they start.
+/// Stops what the scripts start.
 struct Scripts<'a> {
     args: &'a Args,
     keeper: Keeper,
@@ -197,7 +196,7 @@ impl<'a> Scripts<'a> {
         self.args.work_dir.join(format!("{script}-{system}.log"))
     }
 
-    /// Installs it, if that is not done yet.
+    /// Installs it if necessary.
     fn set_up(&self, system: System) -> Result<()> {
         let (name, ours) = (system.name(), this_program()?);
         let mut command = self.command("setup", &name)?;

@@ -1,21 +1,16 @@
-//! The ratio of one's values to another's (builds, modes), from pairs of runs, with its confidence interval.
+//! The ratio of two series (builds, modes) from pairs of runs, with Student's confidence interval for the mean of the ratios' logarithms.
 //!
-//! Each pair gives the logarithm of a ratio, and the interval is Student's of their mean, taken back to a ratio. Why so:
-//!
-//! - Both runs of a pair were made right after each other. What changes slowly (heat, other tenants of the machine) is in
-//!   both, and leaves their ratio.
-//! - On the scale of logarithms twice as slow and twice as fast are as far from "the same", and swapping the builds swaps
-//!   the ends of the interval, each inverted.
-//! - A run's value is a median of many already, so what is left in the logarithms is small and nearly symmetrical: what
-//!   Student's t is for. It works from two pairs on; methods with ranks (Wilcoxon, Hodges and Lehmann) need six for 95 %, and a
-//!   bootstrap of ten values is known to give intervals that are too narrow.
-//! - A disturbed pair makes the interval wider. The mistake is then "the same", with a width that shows it.
+//! - Both runs of a pair are adjacent in time, so slow changes (heat, other tenants of the machine) cancel in their ratio.
+//! - On a logarithmic scale twice as slow and twice as fast are equally far from "the same", and swapping the builds inverts the interval.
+//! - A run's value is already a median of many, so the remaining error of the logarithms is small and nearly symmetrical, as Student's t
+//!   assumes. It works from two pairs on; rank methods (Wilcoxon, Hodges and Lehmann) need six for 95 %, and a bootstrap of ten values
+//!   gives intervals that are too narrow.
+//! - A disturbed pair widens the interval: the wrong result is then "the same".
 
 use midflight_papers::findings::Estimate;
 use midflight_terminal::envelope::rounded;
 
-/// One's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so
-/// that verdicts are of the numbers that everybody sees.
+/// A ratio with the ends of its 95 % interval, to three decimals as printed, so that verdicts use the printed numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub value: f64,
@@ -24,7 +19,7 @@ pub(super) struct Ratio {
 }
 
 impl Ratio {
-    /// Of pairs, at least two; nothing where a value is not above zero, or not a number.
+    /// From at least two pairs; `None` if a value is NaN or not above zero.
     pub(super) fn of(this: &[f64], other: &[f64]) -> Option<Self> {
         let positive = |values: &[f64]| values.iter().all(|&value| value > 0.0);
         if !positive(this) || !positive(other) {

@@ -1,16 +1,16 @@
-//! Reads of a store, as a load of benchmarks.
+//! Reads of a store as a load for benchmarks.
 
 use super::load::Load;
 use anyhow::{Context, Result, ensure};
 use midflight_host::kv::{Answer, KvClient, KvHandle, Operation};
 use std::collections::VecDeque;
 
-/// Reads under way in the throughput run.
+/// Reads in flight in the throughput run.
 const UNDER_WAY: usize = 64;
 const KEY: &[u8] = b"key";
 const VALUE: &[u8] = b"a small value";
 
-/// A client that reads one key, which nobody writes.
+/// A client that reads one key, which has no writers.
 pub(super) struct Reads(KvClient);
 
 impl Reads {

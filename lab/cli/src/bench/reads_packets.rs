@@ -1,4 +1,4 @@
-//! The packets of the benchmarks of reads: one set of three replicas, one client, a key in each key group.
+//! Packets for benchmarks of the store's switch: a set of three replicas, one client, a key in each key group.
 
 use anyhow::Result;
 use midflight_dataplane::reads::{LEASE_MAX_NS, NewSet, Policy, ReplyCheck, SetOrder};
@@ -12,14 +12,13 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 pub(super) const SECRET: u128 = 0x5eed;
 const SET: u16 = 1;
 const KGROUP_BITS: u8 = 12;
-/// Packets between two looks at the clock: one for each key group.
+/// Packets per timed block: one for each key group.
 pub(super) const BLOCK: u32 = 1 << KGROUP_BITS;
 const INCARNATION: u64 = 1;
 const SID: u64 = 1;
 const KEY: [u8; 16] = [7; 16];
 pub(super) const VALUE: [u8; 16] = [8; 16];
 pub(super) const REPLICAS: u8 = 3;
-/// The place of the leader.
 pub(super) const LEADER: u8 = 0;
 
 pub(super) fn replica_address(slot: u8) -> SocketAddr {
@@ -30,7 +29,6 @@ pub(super) fn client_address() -> SocketAddr {
     SocketAddr::from(([10, 0, 1, 1], 7000))
 }
 
-/// The operator's order that adds the set.
 pub(super) fn set() -> SetOrder {
     SetOrder::add(&NewSet {
         number: SET,
@@ -77,14 +75,14 @@ pub(super) fn request(operation: Operation, i: u32, cookie: u64) -> Vec<u8> {
     }
 }
 
-/// A HELLO that proves its sender.
+/// Proves its sender.
 #[cfg(feature = "kernel")]
 pub(super) fn hello(slot: u8, now: u64) -> Vec<u8> {
     let (incarnation, echo) = (INCARNATION.into(), now.into());
     Hello { incarnation, echo, set: SET.into(), slot, ..Hello::new(0, 1) }.as_bytes().to_vec()
 }
 
-/// A request as the switch has forwarded it, for another key group and with another SEQ.
+/// A forwarded request, changed to another key group and SEQ.
 #[cfg(feature = "kernel")]
 pub(super) fn renumbered(asked: &[u8], i: u32, seq: u64) -> Result<Vec<u8>> {
     let mut asked = asked.to_vec();
@@ -93,8 +91,7 @@ pub(super) fn renumbered(asked: &[u8], i: u32, seq: u64) -> Result<Vec<u8>> {
     Ok(asked)
 }
 
-/// The answer of the replica to which a request went, as the switch forwarded it there: to a READ with a value, to a WRITE with its
-/// SEQ and an index.
+/// A replica's response to a forwarded request: to a READ with a value, to a WRITE with its SEQ and an index.
 pub(super) fn reply(asked: &[u8], value: &[u8], index: u64) -> Result<(SocketAddr, Vec<u8>)> {
     let (request, _) = Request::ref_from_prefix(asked).map_err(|_| anyhow::anyhow!("it is no request"))?;
     let mut reply = Request { replicas: (1 << REPLICAS) - 1, ..*request };

@@ -1,4 +1,4 @@
-//! The packets of the benchmarks of replicas: the operator of a rack, with clients and a server in it, and another operator.
+//! Packets for benchmarks of a rack's operator, with clients and a server in the rack, and another operator.
 
 use anyhow::{Context, Result};
 use midflight_dataplane::Cookies;
@@ -9,22 +9,21 @@ use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
 pub(super) const SECRET: u128 = 0x5eed;
-/// Packets between two looks at the clock.
+/// Packets per timed block.
 pub(super) const BLOCK: u32 = 4_096;
-/// The time of all packets.
 pub(super) const NOW: u64 = 20_000_000_000;
 /// Hosts of a traffic group, each with one port.
 pub(super) const CLIENTS: u32 = 64;
-/// What a request asks, and what its answer says.
+/// Payloads of a request and its response.
 const ASKED: [u8; 40] = [7; 40];
 const ANSWERED: [u8; 64] = [8; 64];
 /// Ids of RSNodes: this operator, and another.
 const HERE: u16 = 1;
 const ELSEWHERE: u16 = 2;
-/// Servers that are chosen from, three for each replica group.
+/// Servers to select from, three per replica group.
 pub(super) const SERVERS: u8 = 100;
 const REPLICA_GROUPS: u32 = 1_024;
-/// The algorithms of an operator that chooses itself, with what their results are called.
+/// Algorithms of an operator that selects in its core, with the names of their results.
 pub(super) const SELECTIONS: [(Selection, &str); 4] = [
     (Selection::Random, "random"),
     (Selection::LeastOutstanding, "least_outstanding"),
@@ -32,28 +31,26 @@ pub(super) const SELECTIONS: [(Selection, &str); 4] = [
     (Selection::C3, "c3"),
 ];
 
-/// A datagram and its sender.
 pub(super) type From = (SocketAddr, Vec<u8>);
 
-/// What an operator does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
-    /// A request of a host of this rack goes to its RSNode, another operator.
+    /// A request of this rack goes to its RSNode, another operator.
     Label,
-    /// The same of a group without an RSNode: it goes to its backup.
+    /// A request of a group without an RSNode goes to its backup.
     Degrade,
-    /// A request of another operator goes to the selector beside this one.
+    /// A request of another operator goes to the selector process.
     ToSelector,
-    /// An answer of a server of this rack is marked, and goes to its RSNode.
+    /// A response of this rack's server is marked and goes to its RSNode.
     Mark,
-    /// An answer comes to its RSNode: the selector gets a copy, the client the answer.
+    /// At the RSNode: the selector gets a copy of a response, the client the response.
     Copy,
-    /// An answer of another operator goes to its client.
+    /// A response of another operator goes to its client.
     Deliver,
 }
 
 impl Case {
-    /// All, with what their results are called.
+    /// All cases, with the names of their results.
     pub(super) const ALL: [(Self, &str); 6] = [
         (Self::Label, "label_ns"),
         (Self::Degrade, "degrade_ns"),
@@ -63,7 +60,6 @@ impl Case {
         (Self::Deliver, "deliver_ns"),
     ];
 
-    /// A block of such packets.
     pub(super) fn packets(self) -> Vec<From> {
         (0..BLOCK).map(|i| self.packet(i)).collect()
     }
@@ -84,12 +80,12 @@ pub(super) fn config() -> ReplicasConfig {
     ReplicasConfig { cookie_ns: NOW / 2, ..ReplicasConfig::default() }
 }
 
-/// An operator that chooses itself, as an RSNode of the other operator's rack.
+/// Selects in its core, as an RSNode of the other operator's rack.
 pub(super) fn choosing(selection: Selection) -> ReplicasConfig {
     ReplicasConfig { selection, ..config() }
 }
 
-/// Its orders: the usual rules, all servers, and replica groups of three of them.
+/// The usual rules, all servers, and replica groups of three.
 pub(super) fn choosing_orders() -> Vec<RuleOrder> {
     let servers = (0..SERVERS).map(|number| Rule::Server { address: chosen(number), rack: 0 });
     let groups = (0..REPLICA_GROUPS).map(|group| {
@@ -99,17 +95,16 @@ pub(super) fn choosing_orders() -> Vec<RuleOrder> {
     rules().into_iter().chain(servers).map(RuleOrder::from).chain(groups).collect()
 }
 
-/// A server that is chosen from.
 pub(super) fn chosen(number: u8) -> SocketAddr {
     ([10, 1, 1, number], 7800).into()
 }
 
-/// Requests of the clients of this rack, for a server that this operator chooses.
+/// Requests of this rack's clients, for a server that this operator selects.
 pub(super) fn to_choose() -> Vec<From> {
     (0..BLOCK).map(|i| (client(1, i), request(1, i))).collect()
 }
 
-/// The answer of the server to which a request was sent.
+/// The response of the server to which a request was sent.
 pub(super) fn answer_to(sent: &[u8], i: u32) -> Result<From> {
     let Ok(Packet::ForServer(Kind::Response, asked, ends, _)) = parse(sent) else {
         anyhow::bail!("it was not sent to a server")
@@ -123,7 +118,7 @@ pub(super) fn answer_to(sent: &[u8], i: u32) -> Result<From> {
     Ok((ends.server.into(), [response.as_bytes(), status.as_bytes(), ends.as_bytes(), &ANSWERED].concat()))
 }
 
-/// The operator of rack 0; its groups 0 to 2 have an RSNode elsewhere, here, and none.
+/// Rules of rack 0's operator. The RSNodes of its groups 0 to 2: another operator, this one, none.
 pub(super) fn rules() -> Vec<Rule> {
     let hosts = (0..3).flat_map(|group| (0..CLIENTS).map(move |i| (group, client(group, i))));
     let hosts = hosts.map(|(group, address)| Rule::Host { ip: address.ip(), rack: 0, group: Some(u16::from(group)) });
@@ -144,7 +139,6 @@ pub(super) fn rules() -> Vec<Rule> {
     .collect()
 }
 
-/// One of the clients of a traffic group.
 pub(super) fn client(group: u8, i: u32) -> SocketAddr {
     ([10, 0, group, 1 + (i % CLIENTS) as u8], 7000).into()
 }
@@ -162,7 +156,7 @@ pub(super) fn request(group: u8, i: u32) -> Vec<u8> {
     proven(client(group, i), i)
 }
 
-/// The request of anybody at this address.
+/// A request from this address, with a cookie.
 pub(super) fn proven(from: SocketAddr, i: u32) -> Vec<u8> {
     let mut place = Address::new_zeroed();
     let cookie = Cookies::new(SECRET, config().cookie_ns).give(NOW, 0, from);
@@ -170,7 +164,7 @@ pub(super) fn proven(from: SocketAddr, i: u32) -> Vec<u8> {
     of(Netrs::new(Kind::Request), place, i)
 }
 
-/// A request of a client of another rack, as its operator has labelled it.
+/// A request of another rack's client, labelled by its operator.
 fn labelled(i: u32) -> Vec<u8> {
     let start = Netrs { rsnode: HERE.into(), ..Netrs::new(Kind::Request) };
     of(start, client(1, i).into(), i)

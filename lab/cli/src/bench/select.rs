@@ -1,4 +1,4 @@
-//! `midflight-lab bench select`: what it costs to choose a replica, and to learn from a response, for each selector.
+//! `midflight-lab bench select`: the cost of choosing a replica and of learning from a response, per selector.
 
 use super::How;
 use crate::median::median;
@@ -11,11 +11,11 @@ use rand_pcg::Pcg64;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Servers of the store; three of them have each key.
+/// Three have each key.
 const SERVERS: u16 = 100;
-/// Requests that are sent one after the other, before they are all answered.
+/// Requests sent before all of them are answered.
 const BLOCK: usize = 512;
-/// Time that passes from request to request. Rate control keeps none back.
+/// Long enough that rate control delays none.
 const STEP: Nanos = MS;
 
 pub(super) const EXAMPLES: &str = "\
@@ -52,7 +52,6 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A selector and its requests.
 struct Bench {
     selector: Box<dyn Selector + Send>,
     random: Pcg64,
@@ -71,7 +70,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Nanoseconds of a choice and of a response: medians of blocks.
+    /// Nanoseconds of a choice and of a response: medians over blocks.
     fn run(&mut self, blocks: usize) -> Result<[f64; 2]> {
         let mut costs = [vec![], vec![]];
         for _ in 0..blocks {

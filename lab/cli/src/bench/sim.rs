@@ -1,4 +1,4 @@
-//! `midflight-lab bench sim`: how fast the simulator is, on one core.
+//! `midflight-lab bench sim`: the simulator's speed on one core.
 
 use super::How;
 use crate::median::median;
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Events in the bare heap.
 const PENDING: u64 = 10_000;
-/// The cluster: as many tasks as it has slots run for half a millisecond, four fifths of the time.
+/// The cluster: as many tasks as slots run for half a millisecond, four fifths of the time.
 const EXECUTORS: u64 = 64;
 const SLOTS: u32 = 8;
 const CLIENTS: u64 = 4;
@@ -85,7 +85,6 @@ struct Run {
     seconds: f64,
 }
 
-/// Counts the ends of tasks.
 #[derive(Clone, Default)]
 struct Ends(Rc<Cell<u64>>);
 

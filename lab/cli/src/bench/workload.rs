@@ -1,8 +1,7 @@
-//! The load of `bench core` and `bench xdp`: packets of one client and one executor, for the core in user space or in the
-//! kernel.
+//! The load of `bench core` and `bench xdp`: packets of one client and one executor.
 //!
-//! An operation is one packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and only the
-//! calls are timed. Every block checks that as many tasks were assigned as were accepted.
+//! Blocks of submits and of retrieves alternate, so the queue keeps its depth, and only the calls are timed. Every block checks that as
+//! many tasks were assigned as accepted.
 
 use crate::median::median;
 use anyhow::{Context, Result, ensure};
@@ -21,30 +20,28 @@ pub(super) const SECRET: u128 = 0x5eed;
 const SLOTS: u32 = 64;
 const SUBMIT_BATCH: usize = SUBMIT_MAX;
 const RETRIEVE_BATCH: usize = SLOTS_MAX;
-/// Tasks between two looks at the clock: whole packets of both kinds.
+/// Tasks per timed block: whole packets of both kinds.
 pub(super) const BLOCK: usize = 10 * SUBMIT_BATCH * RETRIEVE_BATCH;
-/// Tasks in the queue, usually.
+/// Usual tasks in the queue.
 pub(super) const DEPTH: usize = 64 << 10;
-/// Time that passes from packet to packet.
+/// Simulated time from packet to packet.
 pub(super) const STEP_NS: u64 = 20;
 
-/// An engine with an empty queue, whose calls are timed.
+/// Starts with an empty queue.
 pub(super) trait Timed: Engine<Program = TasksProgram> {
-    /// Handles packets one after the other, and must refuse none. Returns the nanoseconds that it took.
+    /// Handles packets in order, and must refuse none. Returns the nanoseconds that it took.
     fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64>;
 }
 
-/// How large a run is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// Tasks in the queue.
     pub depth: usize,
-    /// Blocks of submits and retrieves that are timed.
+    /// Timed blocks of submits and retrieves.
     pub blocks: usize,
 }
 
 impl Size {
-    /// The bounds of a queue that has room for it.
+    /// Bounds of a queue with room for it.
     pub(super) fn config(self) -> Result<TasksConfig> {
         let room = u32::try_from(self.depth + 2 * BLOCK)?.next_power_of_two();
         let usual = TasksConfig::default();
@@ -52,7 +49,7 @@ impl Size {
     }
 }
 
-/// Nanoseconds a task, and the tasks that went through.
+/// Nanoseconds per task, and tasks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub submit_ns: f64,
@@ -75,7 +72,6 @@ impl Cost {
     }
 }
 
-/// Which tasks are queued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mix {
     pub levels: u8,
@@ -86,16 +82,16 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// 4 levels and 8 masks, one task a packet.
+    /// One task per packet.
     pub(super) const SINGLE: Self = Self { levels: 4, masks: 8, submit_batch: 1, retrieve_batch: 1 };
-    /// The same in full packets.
+    /// As [`Self::SINGLE`], in full packets.
     pub(super) const BATCH: Self =
         Self { levels: 4, masks: 8, submit_batch: SUBMIT_BATCH, retrieve_batch: RETRIEVE_BATCH };
-    /// The most heads that a retrieve can have to compare.
+    /// The most queue heads to compare.
     pub(super) const WORST: Self = Self { levels: 1, masks: 256, submit_batch: 1, retrieve_batch: 1 };
 }
 
-/// Packets of one length, one behind the other, as in a receive buffer.
+/// Contiguous, of equal length, as in a receive buffer.
 #[derive(Default)]
 pub(super) struct Packets {
     bytes: Vec<u8>,
@@ -108,7 +104,7 @@ impl Packets {
         self.bytes.extend_from_slice(packet);
     }
 
-    /// There is at least one.
+    /// Never empty.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.length)
     }
@@ -137,7 +133,7 @@ pub(super) fn measure(engine: impl Timed, size: Size, mix: Mix) -> Result<Cost> 
     Ok(Cost { submit_ns: median(submit_ns), retrieve_ns: median(retrieve_ns), assigned })
 }
 
-/// A queue with one client and one executor of 64 slots, and what they will say next.
+/// A queue with one client and one executor of 64 slots, and the state of their next packets.
 struct World<E> {
     engine: E,
     out: Out,
@@ -147,9 +143,7 @@ struct World<E> {
     slots: Vec<(u32, u32)>,
     submission: u32,
     wait: u32,
-    /// RETRIEVEs sent.
     counter: u64,
-    /// The client's.
     cookie: u64,
     seed: u64,
     mix: Mix,
@@ -177,7 +171,7 @@ impl<E: Timed> World<E> {
         Ok(world)
     }
 
-    /// The cookie of an identity, client's or executor's, at an address: the answer to a PROBE without one.
+    /// The cookie of a client or executor at an address, from the response to a PROBE without one.
     fn cookie_for(&mut self, from: Address, identity: u64) -> Result<u64> {
         let mut buffer = Vec::new();
         let header = Header::new(Operation::Probe, 0, 1);
@@ -216,7 +210,7 @@ impl<E: Timed> World<E> {
         Ok(())
     }
 
-    /// A well-mixed number: levels, masks and their order must not follow a pattern that a processor could learn.
+    /// Well mixed: levels, masks and their order must not follow a pattern that a branch predictor could learn.
     fn draw(&mut self) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.seed >> 33
@@ -265,7 +259,7 @@ impl<E: Timed> World<E> {
         packets
     }
 
-    /// Feeds the packets and returns the nanoseconds that it took.
+    /// Returns nanoseconds.
     fn feed(&mut self, from: Address, packets: &Packets) -> Result<f64> {
         let ns = self.engine.feed(self.now_ns, from, packets, &mut self.out)?;
         self.now_ns += STEP_NS * packets.iter().len() as u64;

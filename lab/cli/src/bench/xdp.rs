@@ -1,6 +1,6 @@
-//! `midflight-lab bench xdp`: what a decision costs in the kernel, here of tasks. The same core and packets as `bench core`, as BPF: a block of
-//! packets lies in the arena, `BPF_PROG_RUN` starts a program that takes them one by one, each under the lock, and the
-//! kernel's clock is read around all.
+//! `midflight-lab bench xdp`: the cost of a decision in the kernel, here of tasks. Runs the core and packets of `bench core` as BPF:
+//! `BPF_PROG_RUN` starts a program that handles a block of packets in the arena one by one, each under the lock, between two reads of the
+//! kernel's clock.
 
 use super::How;
 use anyhow::Result;
@@ -99,7 +99,7 @@ mod kernel {
     }
 
     impl Timed for KernelTasks {
-        /// All at one point in time: the core makes keys different by itself.
+        /// Uses one time for all packets: the core makes keys different by itself.
         fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, _out: &mut Out) -> Result<f64> {
             let packets: Vec<_> = packets.iter().map(|datagram| BenchPacket { from, datagram }).collect();
             Ok(self.bench_packets(now_ns, &packets)? as f64)

@@ -1,5 +1,5 @@
-//! `midflight-lab bench xdp --program reads`: what the switch in the kernel costs on each frame of reads and writes: parsing, the
-//! program, the frame rewritten. A program in the kernel takes frame after frame, and reads its clock before and after.
+//! `midflight-lab bench xdp --program reads`: the cost of each frame of reads and writes at the switch in the kernel: parsing, the program,
+//! rewriting. A program in the kernel handles frame after frame between two reads of its clock.
 
 use super::How;
 use anyhow::Result;
@@ -34,7 +34,7 @@ mod kernel {
     use std::net::{IpAddr, SocketAddr};
     use std::process::ExitCode;
 
-    /// Cookies are good for as long as the benchmark runs.
+    /// Lifetime of cookies: longer than the benchmark.
     const COOKIE_NS: u64 = 3_600_000_000_000;
     const SWITCH: ([u8; 4], u16) = ([10, 0, 2, 1], 7700);
     /// Ethernet, IPv4 and UDP headers.
@@ -61,7 +61,7 @@ mod kernel {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// A switch in the kernel with a session of three replicas, which knows the way to all of them and to the client.
+    /// A switch in the kernel with a session of three replicas, which knows the next hops of all of them and of the client.
     struct Bench {
         kernel: Kernel<ReadsProgram>,
         cookie: u64,
@@ -83,7 +83,7 @@ mod kernel {
                 bench.send_by_tc(replica_address(slot), &hello(slot, now))?;
             }
             bench.send_by_tc(replica_address(0), &heartbeat(now))?;
-            // The first learns the way to the client; the second goes by XDP.
+            // The switch learns the client's next hop from the first; the second goes through XDP.
             bench.forward(client_address(), &request(Operation::Read, 0, cookie))?;
             Ok(bench)
         }
@@ -94,14 +94,14 @@ mod kernel {
             Ok(())
         }
 
-        /// The datagram as the switch forwards it.
+        /// Returns the forwarded datagram.
         fn forward(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<Vec<u8>> {
             let departure = self.kernel.run_xdp(NOW, &Arrival::new(&frame(from, datagram)?))?;
             ensure!(departure.action == Action::Transmit, "XDP did not forward a datagram of {from}");
             Ok(departure.frame[HEADERS..].to_vec())
         }
 
-        /// Nanoseconds of a READ, its reply, one with a KiB, a WRITE and its reply: medians of blocks.
+        /// Nanoseconds of a READ, its reply, one with a KiB, a WRITE and its reply: medians over blocks.
         fn run(&mut self, blocks: usize) -> Result<[f64; 5]> {
             let cookie = self.cookie;
             let requests = |operation| (0..BLOCK).map(move |i| request(operation, i, cookie));
@@ -123,7 +123,7 @@ mod kernel {
                     costs.push(self.cost(frames)?);
                 }
             }
-            // Replies to reads are good as long as nothing is written, so writes come last.
+            // Last, because a write invalidates the replies to reads.
             let asked = self.forward(client_address(), &request(Operation::Write, 0, self.cookie))?;
             for _ in 0..blocks {
                 let seq = self.kernel.stats().sets[0].writes;
@@ -136,7 +136,7 @@ mod kernel {
             Ok(costs.map(median))
         }
 
-        /// The replies to the WRITEs that the switch has numbered from behind `seq` on; `asked` is one of them, as it was forwarded.
+        /// Replies to the WRITEs numbered after `seq`; `asked` is one of them, as forwarded.
         fn write_replies(&mut self, asked: &[u8], seq: u64) -> Result<Vec<Vec<u8>>> {
             self.index += 1;
             let reply_to = |i| -> Result<Vec<u8>> {
@@ -146,7 +146,7 @@ mod kernel {
             (0..BLOCK).map(reply_to).collect()
         }
 
-        /// Nanoseconds a frame, without those that put it in its place.
+        /// Nanoseconds per frame, without copying it into place.
         fn cost(&mut self, frames: &[Vec<u8>]) -> Result<f64> {
             let placed = self.kernel.bench_frames(Work::Nothing, NOW, frames)?;
             let forwarded = self.kernel.bench_frames(Work::Forward, NOW, frames)?;
@@ -154,7 +154,6 @@ mod kernel {
         }
     }
 
-    /// A frame to the switch.
     fn frame(from: SocketAddr, datagram: &[u8]) -> Result<Vec<u8>> {
         let IpAddr::V4(ip) = from.ip() else { anyhow::bail!("{from} is not of IPv4") };
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [0; 6])

@@ -1,5 +1,5 @@
-//! `midflight-lab bench xdp --program replicas`: what the rules of an operator cost in the kernel. A rule alone, as BPF with the lock included;
-//! and frames, from their arrival at XDP to their departure.
+//! `midflight-lab bench xdp --program replicas`: the cost of an operator's rules in the kernel: a rule alone, as BPF with the lock, and
+//! whole frames, from arrival at XDP to departure.
 
 use super::How;
 use anyhow::Result;
@@ -37,7 +37,7 @@ mod kernel {
     const SWITCH: ([u8; 4], u16) = ([10, 9, 0, 1], 7900);
     /// Arena for a block of packets, none of which is longer.
     const PACKET_BYTES: u64 = 320 * BLOCK as u64;
-    /// The rules whose frames are measured too: those of a request, and of its answer.
+    /// Rules whose frames are also measured: one of a request, and one of its response.
     const FRAMES: [(Case, &str); 2] = [(Case::Label, "xdp.label_frame_ns"), (Case::Deliver, "xdp.deliver_frame_ns")];
 
     pub(super) fn run(how: &How) -> Result<ExitCode> {
@@ -80,7 +80,7 @@ mod kernel {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What an operator that chooses itself costs, in nanoseconds.
+    /// Cost in nanoseconds at an operator that selects in its core.
     #[derive(Clone, Copy, Debug)]
     struct Costs {
         select: f64,
@@ -89,7 +89,7 @@ mod kernel {
         answer_frame: f64,
     }
 
-    /// Medians of blocks, then of the runs.
+    /// Medians over blocks, then over runs.
     fn select(selection: Selection, runs: usize, blocks: usize) -> Result<Costs> {
         let mut costs: [Vec<f64>; 4] = Default::default();
         for _ in 0..runs {
@@ -100,7 +100,7 @@ mod kernel {
         Ok(Costs { select, answer, select_frame, answer_frame })
     }
 
-    /// An operator in the kernel that knows the way to everybody.
+    /// Knows the next hops of all peers.
     struct Bench {
         kernel: Kernel<ReplicasProgram>,
     }
@@ -119,12 +119,12 @@ mod kernel {
             Ok(bench)
         }
 
-        /// One with these orders, which knows the way to these peers and to the clients.
+        /// Knows the next hops of these peers and of the clients.
         fn with(config: &ReplicasConfig, peers: &[SocketAddr], orders: Vec<RuleOrder>) -> Result<Self> {
             let mut kernel = Kernel::<ReplicasProgram>::new(config, 1, SECRET, PACKET_BYTES)?;
             kernel.serve(SWITCH.1, &[IpAddr::from(SWITCH.0)]);
             let mut bench = Self { kernel };
-            // The way to a peer is learned from its request; so all are hosts first.
+            // All are hosts first: the operator learns a next hop from a request.
             bench.set(Rule::Own { rack: Some(0), selector: None })?;
             for other in peers {
                 bench.set(Rule::Host { ip: other.ip(), rack: 0, group: None })?;
@@ -146,7 +146,6 @@ mod kernel {
             Ok(())
         }
 
-        /// Ends all requests under way.
         fn expire(&mut self) -> Result<()> {
             while Engine::tick(&mut self.kernel, NOW + 2 * SECOND, &mut Out::new())? > 0 {}
             Ok(())
@@ -159,14 +158,14 @@ mod kernel {
             Ok(())
         }
 
-        /// Nanoseconds of a rule: the median of blocks.
+        /// Nanoseconds of a rule: the median over blocks.
         fn rule(&mut self, case: Case, blocks: usize) -> Result<f64> {
             let packets = case.packets();
             let blocks = (0..blocks).map(|_| Ok(self.take(&packets)?.0));
             Ok(median(blocks.collect::<Result<_>>()?))
         }
 
-        /// Nanoseconds a packet, and the packets as the program has rewritten them.
+        /// Nanoseconds per packet, and the rewritten packets.
         fn take(&mut self, packets: &[From]) -> Result<(f64, Vec<Vec<u8>>)> {
             let packets: Vec<_> =
                 packets.iter().map(|(from, datagram)| BenchPacket { from: (*from).into(), datagram }).collect();
@@ -174,7 +173,7 @@ mod kernel {
             Ok((cost, self.kernel.benched()))
         }
 
-        /// Nanoseconds of a request for which a server is chosen, of its answer, and of the frames of both: medians of blocks.
+        /// Nanoseconds of a request with selection, its response, and the frames of both: medians over blocks.
         fn select(&mut self, blocks: usize) -> Result<[f64; 4]> {
             let requests = to_choose();
             let frames = requests.iter().map(frame).collect::<Result<Vec<_>>>()?;
@@ -188,7 +187,7 @@ mod kernel {
                 let (_, sent) = self.take(&requests)?;
                 let answered = answers(&sent)?.iter().map(frame).collect::<Result<Vec<_>>>()?;
                 costs[3].push(self.cost(&answered)?);
-                // Nobody answers these: only the operator knows their numbers.
+                // These get no response: only the operator knows their numbers.
                 costs[2].push(self.cost(&frames)?);
                 self.expire()?;
             }
@@ -197,7 +196,7 @@ mod kernel {
             Ok(costs.map(median))
         }
 
-        /// Nanoseconds of a frame, without those that put it in its place.
+        /// Nanoseconds per frame, without copying it into place.
         fn frames(&mut self, case: Case, blocks: usize) -> Result<f64> {
             let frames = case.packets().iter().map(frame).collect::<Result<Vec<_>>>()?;
             let costs = (0..blocks).map(|_| self.cost(&frames));
@@ -211,7 +210,6 @@ mod kernel {
         }
     }
 
-    /// A frame to the operator.
     fn frame((from, datagram): &From) -> Result<Vec<u8>> {
         let IpAddr::V4(ip) = from.ip() else { anyhow::bail!("{from} is not of IPv4") };
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [0; 6])

@@ -1,5 +1,4 @@
-//! Gets at a fixed rate, whatever becomes of those before (open loop). A get's latency is counted from the time at which it was to be sent,
-//! so a system, or a generator, that is late for one get is late for those behind it too.
+//! Gets at a fixed rate (open loop). Latency counts from a get's scheduled time, so a delay of one get also counts for those behind it.
 
 use super::keys::Keys;
 use midflight_cli::replay::pacer::Pacer;
@@ -14,48 +13,42 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The longest latency that is recorded as it is: a minute. Longer ones count as this.
+/// The largest recorded latency, one minute. Longer ones count as this.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// A tag is a key's number in its lower bits, and above them the time at which its get was to be sent, in units of 64 ns.
+/// A tag has a key's number in its lower bits, and above them the get's scheduled time in units of 64 ns.
 const KEY_BITS: u32 = 24;
 const UNIT_NS: u64 = 64;
-/// How often it is looked whether all has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a load is.
 #[derive(Clone, Debug)]
 pub(crate) struct Gets {
     pub(crate) keys: Keys,
-    /// Gets a second, of all clients together; times between them are exponential, and each is of any client.
+    /// Gets a second, of all clients together. Intervals are exponential, and each get uses a random client.
     pub(crate) rate: f64,
-    /// At first, and not measured.
     pub(crate) warm_up: Duration,
-    /// What is measured.
     pub(crate) measured: Duration,
     /// Decides times, keys and clients.
     pub(crate) seed: u64,
 }
 
-/// What came of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// Nanoseconds from the time at which a get was to be sent until its answer was there. Failed ones are not in it.
+    /// From a get's scheduled time to its response; failed gets are excluded.
     pub(crate) latencies_ns: Histogram<u64>,
-    /// How late gets were begun.
+    /// Delay of each get's start after its scheduled time.
     pub(crate) late_ns: Histogram<u64>,
-    /// Answers that there is no such key.
+    /// The key does not exist.
     pub(crate) missing: u64,
-    /// Values of other keys: there is none, or the cache is broken.
+    /// Values of other keys: a bug in the cache.
     pub(crate) wrong: u64,
-    /// Gets that failed, by the name of the failure.
+    /// Failed gets, by the name of the failure.
     pub(crate) failed: BTreeMap<&'static str, u64>,
-    /// The first failure.
     pub(crate) first_error: Option<CacheError>,
-    /// From the first to the last get that is measured.
+    /// From the first to the last measured get.
     pub(crate) elapsed: Duration,
 }
 
-/// All names, so that results have the same ones in every run.
+/// Every run reports all of these.
 pub(crate) const FAILURES: [&str; 5] = ["busy", "closed", "refused", "timed_out", "unusable"];
 
 fn name(error: &CacheError) -> &'static str {
@@ -87,42 +80,38 @@ impl Measured {
         self.first_error.get_or_insert(error);
     }
 
-    /// All that failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failed.values().sum()
     }
 }
 
-/// Both sides of one run.
 struct Run<'a> {
     gets: &'a Gets,
     clients: &'a [CacheClient],
     completions: Completions,
-    /// The clock's time, and the same instant.
+    /// The clock's time at `origin`.
     origin_ns: u64,
     origin: Instant,
-    /// Gets that were begun, with one more while the generator runs.
+    /// Plus one while the generator runs.
     begun: AtomicU64,
     stop: &'a AtomicBool,
     watch: &'a dyn Watch,
 }
 
-/// Sees gets while they run.
+/// Observes gets while they run.
 pub(crate) trait Watch: Sync {
-    /// A get was to be sent then, and was answered so much later.
+    /// A get scheduled at `due` took `latency`.
     fn answered(&self, _due: Instant, _latency: Duration) {}
 
-    /// Now and then: the time since the begin.
+    /// Called now and then with the time since the start.
     fn told(&self, _elapsed: Duration) {}
 }
 
-/// Watches nothing.
 pub(crate) struct Unwatched;
 
 impl Watch for Unwatched {}
 
 impl Gets {
-    /// Runs them.
     pub(crate) fn run(&self, clients: &[CacheClient], stop: &AtomicBool, watch: &dyn Watch) -> Result<Measured> {
         let run = Run {
             gets: self,
@@ -150,7 +139,7 @@ impl Gets {
     }
 }
 
-/// The generator does not count as a get any more, however it ends: else whoever collects would wait for ever.
+/// Releases the generator's count on drop, so that the collector never waits forever.
 struct Ended<'a>(&'a AtomicU64);
 
 impl Drop for Ended<'_> {
@@ -182,7 +171,7 @@ impl Run<'_> {
             if is_measured {
                 measured.late_ns.saturating_record(late_ns.max(1));
             }
-            // The time of the call is the client's, so that it counts from before.
+            // The call counts towards the client's latency, so take the time before.
             self.begun.fetch_add(1, Relaxed);
             let tag = (due / UNIT_NS) << KEY_BITS | u64::from(key);
             if let Err(error) = self.clients[client].submit_get_to(&self.completions, tag, Keys::name(key)) {
@@ -196,7 +185,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// Until the generator has ended and all that it began.
+    /// Collects until the generator and all its gets have ended.
     fn collect(&self) -> Result<Measured> {
         let mut measured = Measured::new()?;
         let mut ended = 0;

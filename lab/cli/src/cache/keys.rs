@@ -1,4 +1,4 @@
-//! The keys and values of a load, and how keys are drawn.
+//! Keys and values of a load, and the distribution of keys.
 
 use anyhow::{Context, Result, anyhow};
 use midflight_host::cache::{CacheClient, Value};
@@ -6,12 +6,10 @@ use rand_distr::{Distribution, Zipf};
 use rand_pcg::Pcg64;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// Of keys. A key has its place in a tag beside the time of its get.
+/// A key's number must fit a tag.
 pub(crate) const KEYS_MAX: u32 = 1 << 24;
-/// Threads that set the keys.
 const WRITERS: usize = 4;
 
-/// The keys, and how often each is drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     count: u32,
@@ -20,15 +18,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// So many keys, drawn by Zipf's law with this exponent; 0: all alike.
+    /// Zipf's law with this exponent; 0 is uniform.
     pub(crate) fn new(count: u32, exponent: f64, value_bytes: usize) -> Result<Self> {
         let zipf = Zipf::new(f64::from(count), exponent).context("keys by Zipf's law")?;
         Ok(Self { count, zipf, value_bytes })
     }
 
-    /// The number of a key.
     pub(crate) fn draw(&self, random: &mut Pcg64) -> u32 {
-        // From 1 to the count. The most frequent ones are no neighbours on the servers: keys are hashed.
+        // From 1 to the count. Frequent keys are not neighbours on the servers, which hash them.
         (self.zipf.sample(random) as u32 - 1).min(self.count - 1)
     }
 
@@ -42,12 +39,12 @@ impl Keys {
 
     /// Whether this is the value of that key.
     pub(crate) fn is_value(&self, number: u32, value: &Value) -> bool {
-        // Not by flags: Redis keeps none.
+        // The length, not the flags: Redis keeps no flags.
         value.bytes.len() == self.value_bytes
             && value.bytes.iter().zip(number.to_be_bytes().iter().cycle()).all(|(is, should)| is == should)
     }
 
-    /// Sets all of them. `told` is called after each.
+    /// Calls `told` after each key.
     pub(crate) fn set_all(&self, client: &CacheClient, stop: &AtomicBool, told: &(dyn Fn() + Sync)) -> Result<()> {
         let next = AtomicU32::new(0);
         let write = || -> Result<()> {

@@ -1,5 +1,4 @@
-//! A replicated cache in a lab that is a small tree: racks with clients, and one with three memcached and their agents. Each switch is an
-//! operator.
+//! A replicated cache in a lab: racks with clients, and one with three memcached and their agents. Each switch is an operator.
 
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::Process;
@@ -15,33 +14,30 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Hosts of each rack.
 const HOSTS: usize = 3;
-/// Until a cache that has just started serves.
+/// Timeout until a new cache serves.
 const WELL: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// From an operator's port for packets to the others.
+/// Port for orders minus port for packets.
 const ORDERS: u16 = 100;
 const SELECTOR: u16 = 200;
-/// The file of the secret that controller and operators share.
+/// The file with the secret that controller and operators share.
 const SECRET: &str = "controller.secret";
 
-/// What a cache is to be like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Like {
-    /// Of all operators. In the kernel they select in their core.
+    /// Of all operators, which select in their core with the kernel engine.
     pub(crate) engine: LabEngine,
     pub(crate) selector: Algorithm,
     /// Racks with clients: 1 or 2.
     pub(crate) client_racks: usize,
-    /// The switch in the middle may select; the racks' always may.
+    /// The switch in the middle may also select.
     pub(crate) core_selects: bool,
-    /// Keys of the controller's configuration: tables `plan` and `times`.
+    /// Tables `plan` and `times` of the controller's configuration.
     pub(crate) control: &'static str,
 }
 
 impl Like {
-    /// The lab in which such a cache is to be.
     pub(crate) fn lab(&self, name: &str) -> Options {
         let name = format!("{name}{}", std::process::id());
         Options::new(name, HOSTS * self.racks()).racks(self.racks()).xdp(self.engine == LabEngine::Kernel)
@@ -51,7 +47,7 @@ impl Like {
         self.client_racks + 1
     }
 
-    /// The switches, those of racks first, by the names of their operators.
+    /// Those of racks first, with the names of their operators.
     fn switches(&self) -> Vec<(String, Place)> {
         let racks = (0..self.racks()).map(|rack| (format!("tor-{rack}"), Place::Rack(rack)));
         racks.chain([("core-0".into(), Place::Switch)]).collect()
@@ -60,19 +56,19 @@ impl Like {
     fn selects(&self, place: Place) -> bool {
         match place {
             Place::Switch => self.core_selects,
-            // The rack of the stores sends no requests.
+            // The backends' rack sends no requests.
             Place::Rack(rack) => rack < self.client_racks,
             Place::Host(_) => false,
         }
     }
 }
 
-/// A cache that runs. Dropping it ends its processes and removes its files.
+/// Stops on drop, and removes its files.
 pub(crate) struct LabCache<'l> {
     lab: &'l Lab,
     like: Like,
     directory: PathBuf,
-    /// By the numbers of [`Like::switches`].
+    /// Indexed as [`Like::switches`].
     operators: Vec<Option<Process>>,
     controller: Option<Process>,
     agents: Vec<Process>,
@@ -80,7 +76,7 @@ pub(crate) struct LabCache<'l> {
 }
 
 impl<'l> LabCache<'l> {
-    /// All its processes run when this returns. Who selects is the controller's affair, who may want to see traffic first.
+    /// Returns when all processes run. Selection starts later: the controller may need to see traffic first.
     pub(crate) fn start(like: Like, lab: &'l Lab) -> Result<Self> {
         let directory = files::temporary("midflight-cache-lab-")?.keep();
         let mut cache = Self {
@@ -115,13 +111,12 @@ impl<'l> LabCache<'l> {
         Ok(self.lab.at(place)?.map_or(SWITCH_IPV4, |host| host.ipv4))
     }
 
-    /// Of an operator, for packets. Each has a port of its own: what the kernel engine keeps is named after it.
+    /// An operator's address for packets. Each has its own port, because the kernel engine names its pinned state after it.
     fn operator_address(&self, operator: usize) -> Result<SocketAddr> {
         let (_, place) = self.like.switches()[operator];
         Ok((self.address(place)?, own_port() + operator as u16).into())
     }
 
-    /// Of the agents.
     pub(crate) fn servers(&self) -> Result<Vec<SocketAddr>> {
         (0..HOSTS).map(|server| Ok((self.address(self.server_place(server))?, AGENT_PORT).into())).collect()
     }
@@ -130,7 +125,6 @@ impl<'l> LabCache<'l> {
         Place::Host(HOSTS * self.like.client_racks + server)
     }
 
-    /// The file that all controllers read.
     fn configuration(&self) -> Result<String> {
         let racks: Vec<_> = (0..self.like.racks())
             .map(|rack| {
@@ -167,7 +161,7 @@ impl<'l> LabCache<'l> {
         Ok(text)
     }
 
-    /// Starts a process, and waits until it says that it runs. What it says on stderr goes to a file.
+    /// Waits until it runs. Its stderr goes to a file.
     fn begin(&self, name: &str, mut command: Command) -> Result<Process> {
         let (process, _) = self.begin_with_line(name, &mut command)?;
         Ok(process)
@@ -190,12 +184,11 @@ impl<'l> LabCache<'l> {
         self.directory.join(format!("{name}.log"))
     }
 
-    /// A memcached and its agent.
     fn begin_server(&self, server: usize) -> Result<(Process, Process)> {
         let place = self.server_place(server);
         let socket = self.directory.join(format!("store-{server}"));
         let mut memcached = self.lab.command(place, "memcached");
-        // As root it wants to be told as whom to run. It says nothing when it runs; its agent waits for it.
+        // As root, memcached requires a user. It prints nothing when it is ready; its agent waits for it.
         memcached.args(["-u", "root", "-m", "64", "-t", "1", "-a", "0600", "-s"]).arg(&socket);
         let name = format!("store-{server}");
         let store = self.spawn(&name, &mut memcached).context("is memcached installed (apt-get install memcached)?")?;
@@ -225,17 +218,16 @@ impl<'l> LabCache<'l> {
         Ok(())
     }
 
-    /// The operator in the middle.
     pub(crate) fn core(&self) -> usize {
         self.like.racks()
     }
 
-    /// By SIGKILL.
+    /// With SIGKILL.
     pub(crate) fn kill_operator(&mut self, operator: usize) {
         self.operators[operator] = None;
     }
 
-    /// A client on the first host of a rack. It asks the operator of its rack, if `describe` does not say that it selects itself.
+    /// Clients on the first host of a rack. They use the operator of their rack, unless `describe` makes them select themselves.
     pub(crate) fn clients(
         &self,
         rack: usize,
@@ -250,23 +242,22 @@ impl<'l> LabCache<'l> {
         self.within(rack, connect)?
     }
 
-    /// Calls `act` where a rack's clients are.
+    /// Calls `act` in the namespace of a rack's clients.
     pub(crate) fn within<T: Send>(&self, rack: usize, act: impl FnOnce() -> T + Send) -> Result<T> {
         Ok(self.lab.within(Place::Host(HOSTS * rack), act)?)
     }
 
-    /// Processes of the stores, in the order of their agents.
+    /// The memcached processes, in the order of their agents.
     pub(crate) fn stores(&self) -> &[Process] {
         &self.stores
     }
 
-    /// Waits until somebody selects for the clients of each rack.
+    /// Waits until an RSNode selects for the clients of each rack.
     pub(crate) fn wait_until_selected(&self) -> Result<()> {
         let all = |seen: &ControllerSnapshot| (0..self.like.client_racks).all(|rack| label_of(seen, rack).is_some());
         self.wait_until("somebody selects for all clients", all)
     }
 
-    /// What the controller says of itself.
     pub(crate) fn seen(&self) -> Result<ControllerSnapshot> {
         let mut command = at(self.lab, CONTROLLER)?;
         let http = format!("{}:7790", self.address(CONTROLLER)?);
@@ -275,7 +266,6 @@ impl<'l> LabCache<'l> {
         serde_json::from_slice(&output.stdout).context("the controller's status is not JSON")
     }
 
-    /// Waits until the controller's status is as `is_so` wants.
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&ControllerSnapshot) -> bool) -> Result<()> {
         let deadline = Instant::now() + WELL;
         loop {
@@ -289,7 +279,7 @@ impl<'l> LabCache<'l> {
     }
 }
 
-/// The RSNode id that requests of a rack's hosts are labelled with; `None`: nobody selects for them.
+/// The RSNode id in the labels of a rack's requests; `None` without an RSNode.
 pub(crate) fn label_of(seen: &ControllerSnapshot, rack: usize) -> Option<u16> {
     let name = format!("rack-{rack}");
     seen.groups.iter().find(|group| group.group == name)?.label
@@ -305,7 +295,7 @@ impl Drop for LabCache<'_> {
         self.operators.clear();
         self.agents.clear();
         self.stores.clear();
-        // What cannot be removed from the temporary directory stays there.
+        // Leftovers stay in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

@@ -18,7 +18,6 @@ use std::time::Duration;
 /// Shorter runs show no progress.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Of the help.
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab load cache --cache cache.toml --rate 5000 --duration 10s
@@ -78,7 +77,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs it and returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check(args)?;
     let interrupted = interrupted_flag()?;
@@ -114,7 +112,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows how far it is.
 struct Shown {
     progress: Option<Progress>,
     total: Duration,
@@ -142,7 +139,6 @@ fn check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Results under this name.
 pub(crate) fn measures(name: &str, measured: &Measured, clients: &[CacheClient]) -> Vec<Measure> {
     let latencies = &measured.latencies_ns;
     let quantity =

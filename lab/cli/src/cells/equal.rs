@@ -1,5 +1,5 @@
-//! Versions of the sources that are known to give the same results: what was computed before a change that changes no result stays valid.
-//! `midflight-lab sim figure --recheck` finds out whether it does; the file `equal.toml` beside the packs says so.
+//! Versions of the sources that give the same results, so that results from before a harmless change stay valid. `midflight-lab sim figure
+//! --recheck` verifies this; `equal.toml`, next to the packs, records it.
 
 use super::store::write_whole;
 use anyhow::{Context, Result};
@@ -19,17 +19,14 @@ const HEAD: &str = "\
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Equal {
-    /// Of the sources that computed results.
+    /// Version of the sources that computed the results.
     pub old: String,
-    /// Of later ones.
     pub new: String,
-    /// Results of the old ones that were computed again.
+    /// Recomputed results.
     pub cells: usize,
-    /// Results of the old ones in all.
     pub of: usize,
 }
 
-/// All that are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Equals {
@@ -38,7 +35,7 @@ pub(crate) struct Equals {
 }
 
 impl Equals {
-    /// None where there is no file.
+    /// Empty without a file.
     ///
     /// # Errors
     /// If it cannot be read, or is damaged.
@@ -58,17 +55,15 @@ impl Equals {
         }
     }
 
-    /// Adds one.
-    ///
     /// # Errors
-    /// If it cannot be written; then the file is as before.
+    /// If it cannot be written; the file then stays unchanged.
     pub(super) fn add(&mut self, directory: &Path, equal: Equal) -> Result<()> {
         self.equal.retain(|known| (&known.old, &known.new) != (&equal.old, &equal.new));
         self.equal.push(equal);
         write_whole(&directory.join(FILE), format!("{HEAD}{}", toml::to_string(self)?).as_bytes())
     }
 
-    /// Whether results of the version `old` are those of `new`, in as many steps as there are.
+    /// Whether a chain of pairs leads from version `old` to `new`.
     pub(super) fn leads(&self, old: &str, new: &str) -> bool {
         let mut reached = vec![old];
         let mut next = 0;

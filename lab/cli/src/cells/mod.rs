@@ -1,5 +1,5 @@
-//! Cells of the simulator as processes of their own: a crash, a lack of memory or Ctrl-C ends only one cell, and the
-//! results of finished cells are kept. Figures and sweeps are lists of cells.
+//! Runs cells of the simulator as separate processes: a crash, a lack of memory or Ctrl-C ends only one cell. Figures and sweeps are lists
+//! of cells.
 
 mod equal;
 mod pack;
@@ -17,21 +17,21 @@ use midflight_terminal::usage::{self, Interrupted};
 use std::path::Path;
 use std::time::Instant;
 
-/// After Ctrl-C, or SIGTERM.
+/// After SIGINT or SIGTERM.
 pub(crate) const INTERRUPTED: Interrupted =
     Interrupted("interrupted; what has been done is kept, and the same command goes on from there");
 
-/// Runs a cell in this process, or returns its result from the store. A trace that it samples from is in the folder `traces`.
+/// Runs a cell in this process, or returns its result from the store. `traces` is the folder with the trace that it samples from.
 pub(crate) fn run(cell: &Experiment, store: Option<&Store>, traces: Option<&Path>) -> Result<Kept> {
     if let Some(kept) = store.and_then(|store| store.load(cell)) {
         return Ok(kept);
     }
     let began = Instant::now();
-    // Before the run: if the trace changes meanwhile, the result is not that of the new one.
+    // Before the run: if the trace changes during it, the result does not belong to the new one.
     let version = store::version(cell, traces);
     let there = traces.map(|traces| cell.with_traces(traces));
     let result = there.as_ref().unwrap_or(cell).run().map_err(usage::error)?;
-    // The cost of a run is kept beside its result, because the result is the same on every machine and the cost is not.
+    // The cost depends on the machine, the result does not.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(version?, cell.clone(), result.deterministic(), cost);
     if let Some(store) = store {
@@ -40,7 +40,7 @@ pub(crate) fn run(cell: &Experiment, store: Option<&Store>, traces: Option<&Path
     Ok(kept)
 }
 
-/// The peak memory of this process; 0 if the system does not report it.
+/// 0 if the system does not report it.
 fn peak_mib() -> f64 {
     memory::kib("/proc/self/status", "VmHWM:").unwrap_or(0) as f64 / 1024.0
 }

@@ -1,5 +1,4 @@
-//! Results of many cells in few files: a scheme has a file with a line of JSON for each of its cells, in the order of their keys, so that it
-//! may be kept under version control and goes on another machine.
+//! Packs of results, for version control and other machines: a file per scheme with a line of JSON per cell, sorted by key.
 
 use super::equal::Equals;
 use super::store::{Kept, fnv, write_whole};
@@ -9,33 +8,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The end of a pack's name.
 const PACK: &str = "jsonl";
 /// Bytes of the largest pack.
 const PACK_MAX: u64 = 1024 * midflight_files::MIB;
-/// The end of the name of a single cell's file.
 const ALONE: &str = "json";
 
-/// Results of today's sources by their key.
+/// Results of the current sources by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Results(BTreeMap<String, Kept>);
 
-/// What a cell is found by. The cell itself is compared too.
+/// Lookups also compare the cell itself.
 pub(super) fn key(cell: &Experiment) -> Result<String> {
     Ok(format!("{:016x}", fnv(&serde_json::to_vec(cell)?)))
 }
 
-/// The pack in which the results of a cell's scheme are.
 fn name(cell: &Experiment) -> Result<String> {
     let cell = serde_json::to_value(cell)?;
     let text = |path| cell.pointer(path).and_then(|name| name.as_str());
-    // A scheduler's name; or, of replicas, who chooses.
+    // A scheduler's name; for the cache, the placement of its selectors.
     let placement = || text("/placement").map(|placement| format!("netrs-{placement}"));
     let name = text("/scheme/name").map(str::to_owned).or_else(placement);
     Ok(format!("{}.{PACK}", name.context("a cell without a scheme")?))
 }
 
-/// The result of one cell.
 pub(super) fn find(directory: &Path, cell: &Experiment, equals: &Equals) -> Option<Kept> {
     let pack = midflight_files::read(&directory.join(name(cell).ok()?), PACK_MAX).ok()?;
     lines(&pack).find(|kept| kept.is_current(equals) && kept.cell == *cell)
@@ -49,7 +44,7 @@ pub(super) fn outdated(directory: &Path, equals: &Equals) -> Result<Vec<Kept>> {
     Ok(texts.iter().flat_map(|text| lines(text)).filter(|kept| !kept.is_current(equals)).collect())
 }
 
-/// Lines that are damaged are ignored: their cells are run again.
+/// Skips damaged lines: their cells run again.
 fn lines(pack: &[u8]) -> impl Iterator<Item = Kept> {
     pack.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
@@ -78,7 +73,7 @@ impl Results {
     }
 }
 
-/// Another process may do the same at the same time.
+/// Concurrent calls of several processes are safe.
 pub(super) fn pack(directory: &Path, equals: &Equals) -> Result<Results> {
     let lock = directory.join("lock");
     let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
@@ -99,7 +94,7 @@ pub(super) fn pack(directory: &Path, equals: &Equals) -> Result<Results> {
     }
     let written: BTreeSet<PathBuf> = packs.keys().map(|name| directory.join(name)).collect();
     let old = files(directory, PACK)?.into_iter().filter(|path| !written.contains(path));
-    // They are in the packs, or of other sources; a file that stays does no harm.
+    // Their results are packed or outdated; leftover files are harmless.
     alone.into_iter().chain(old).for_each(|path| drop(fs::remove_file(path)));
     Ok(results)
 }
@@ -111,7 +106,7 @@ fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>> {
     paths.filter(|path| path.as_ref().map_or(true, |path| path.extension().is_some_and(|its| its == end))).collect()
 }
 
-/// A file that has gone meanwhile was packed.
+/// A missing file was packed by another process.
 fn read(path: &Path) -> Result<Vec<u8>> {
     match midflight_files::read(path, PACK_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -142,7 +137,7 @@ mod tests {
             assert_eq!(store.load(&kept.cell).as_ref(), Some(kept));
         }
         assert_eq!(store.results().unwrap().get(&cell(3)), None);
-        // A later one joins them.
+        // It is added to them.
         let third = super::super::run(&cell(3), Some(&store), None).unwrap();
         let results = store.pack().unwrap();
         assert_eq!((results.get(&cell(3)), results.get(&cell(1))), (Some(&third), Some(&kept[0])));

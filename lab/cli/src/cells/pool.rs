@@ -1,4 +1,4 @@
-//! Several cells at a time, each as `midflight-lab sim cell --with-parent`.
+//! Runs several cells at a time, each as `midflight-lab sim cell --with-parent`.
 
 use super::INTERRUPTED;
 use super::store::{Kept, Store};
@@ -18,37 +18,34 @@ use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A cell with its name for people.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub name: String,
     pub cell: Experiment,
 }
 
-/// Runs cells. Whoever runs several lists of them does so with one pool, because a signal may come between two.
+/// Use one pool for several lists, because a signal may come between two.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Cells at a time.
     parallel: usize,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Pool {
-    /// From now on a signal ends the cells that run, and no others start; a second one ends this process.
+    /// The first signal stops all cells; a second one ends this process.
     pub(crate) fn new(parallel: usize) -> Result<Self> {
         Ok(Self { parallel, interrupted: interrupted_flag()? })
     }
 
-    /// Runs the cells that the store does not have, and returns all results in the order of `jobs`.
+    /// Runs the cells that the store lacks. Returns all results in the order of `jobs`.
     ///
     /// # Errors
-    /// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
-    /// them.
+    /// Of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal.
     pub(crate) fn run(&self, jobs: &[Job], store: &Store) -> Result<Vec<Kept>> {
         let before = store.results()?;
         let missing: Vec<&Job> = jobs.iter().filter(|job| store.find(&before, &job.cell).is_none()).collect();
         let outcome = self.run_missing(&missing, store, progress(jobs.len(), jobs.len() - missing.len()));
-        // Also after an error: what has been computed is kept.
+        // Also after an error.
         let packed = store.pack();
         outcome?;
         let results = packed?;
@@ -89,7 +86,7 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
     if let Some(traces) = store.traces() {
         command.env(VARIABLE, traces);
     }
-    // In a group of its own, so that Ctrl-C reaches us alone; it ends when we do, because its stdin does.
+    // In its own process group, so that Ctrl-C reaches only this process. It exits with this process, because its stdin closes.
     let mut child = command
         .process_group(0)
         .stdin(Stdio::piped())
@@ -99,7 +96,7 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
         .with_context(|| format!("cannot start {command:?}"))?;
     let spec = serde_json::to_string(&job.cell)? + "\n";
     let mut input = child.stdin.take().context("a child without stdin")?;
-    // If it ended before it read, its exit status says why.
+    // Its exit status explains a write error.
     let _ = input.write_all(spec.as_bytes());
     let complaint = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
@@ -121,7 +118,7 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
     }
 }
 
-/// The last error that a cell's process printed; of a panic, its position.
+/// The last error that a cell's process printed; for a panic, its position.
 fn complaint_in(said: &str) -> Option<String> {
     let of = |mark: &str| said.lines().rev().find(|line| line.contains(mark));
     let line = of("error: ").or_else(|| of("panicked at")).or_else(|| said.lines().last())?;
@@ -136,7 +133,7 @@ fn died(status: std::process::ExitStatus) -> String {
     }
 }
 
-/// How it ended, or nothing after an interruption, which ends it.
+/// `None` after an interruption, which stops the child.
 fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<Option<std::process::ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for a cell")? {
@@ -151,7 +148,6 @@ fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<Option<std::proce
     }
 }
 
-/// How many cells are done.
 fn progress(total: usize, kept: usize) -> Progress {
     if kept > 0 {
         eprintln!("{kept} of {total} cells have been run before");

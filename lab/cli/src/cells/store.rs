@@ -1,6 +1,5 @@
-//! A directory of results: a file for each cell that was run lately, and packs, a file a scheme with a line for each cell that was run
-//! before. A result is reused if it is for the same cell, the same sources and the same content of the cell's trace; otherwise it is
-//! replaced. Files are written atomically.
+//! A directory of results: a file for each recent cell, and packs of older ones. A result is valid for the same cell, sources and content
+//! of the cell's trace.
 
 use super::equal::{Equal, Equals};
 use super::pack::{self, Results};
@@ -13,17 +12,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What is kept of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// What decides the result beside the cell ([`version`]).
+    /// What determines the result besides the cell ([`version`]).
     version: String,
     pub cell: Experiment,
     pub result: Outcome,
     pub cost: Cost,
 }
 
-/// What a run took: differs from run to run.
+/// Differs from run to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub wall_s: f64,
@@ -35,32 +33,32 @@ impl Kept {
         Self { version, cell, result, cost }
     }
 
-    /// The version of the sources that computed it.
+    /// Version of its sources.
     pub(crate) fn sources(&self) -> &str {
         self.version.split(',').next().unwrap_or_default()
     }
 
-    /// Whether other sources than today's computed it.
+    /// Whether it was computed by other sources than the current ones.
     pub(crate) fn is_of_earlier(&self) -> bool {
         self.sources() != self.cell.version()
     }
 
-    /// Whether it is a result of today's sources, whatever has become of its trace.
+    /// Whether it is valid for the current sources, whatever its trace.
     pub(super) fn is_current(&self, equals: &Equals) -> bool {
         equals.leads(self.sources(), self.cell.version())
     }
 
-    /// Whether it is of the trace that `version` names, or has none like it.
+    /// Whether its trace matches the one in `version`, or both have none.
     fn has_trace_of(&self, version: &str) -> bool {
         self.version.split_once(',').map(|(_, trace)| trace) == version.split_once(',').map(|(_, trace)| trace)
     }
 }
 
-/// What decides the result of a cell beside the cell itself: the hash of the sources of its scheme's family and, as a cell only names its
-/// trace, the length and the hash of that file's content. A cell with a trace without a folder in its name has it in the folder `traces`.
+/// What determines a cell's result besides the cell: the hash of its family's sources, and the length and hash of its trace. A trace named
+/// without a folder is in `traces`.
 ///
 /// # Errors
-/// Where the trace cannot be read.
+/// If the trace cannot be read.
 pub(super) fn version(cell: &Experiment, traces: Option<&Path>) -> Result<String> {
     let there = traces.map(|traces| cell.with_traces(traces));
     let sources = cell.version();
@@ -69,29 +67,28 @@ pub(super) fn version(cell: &Experiment, traces: Option<&Path>) -> Result<String
     Ok(format!("{sources}, trace of {} bytes {:016x}", content.len(), fnv(&content)))
 }
 
-/// FNV-1a: finds out what changed by itself, not what someone changed on purpose.
+/// FNV-1a: detects accidental changes only.
 pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Bytes of the largest trace, and of the largest result of one cell.
+/// In bytes: of a trace, and of the result of one cell.
 const TRACE_MAX: u64 = 2048 * midflight_files::MIB;
 const RESULT_MAX: u64 = 256 * midflight_files::MIB;
 
-/// A directory of results.
 #[derive(Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
-    /// The folder with the traces that cells sample from.
+    /// The folder of traces.
     traces: Option<PathBuf>,
-    /// By sources and file of the trace.
+    /// By sources and trace file.
     versions: Mutex<HashMap<(&'static str, PathBuf), String>>,
-    /// Other sources whose results are those of today's.
+    /// Other sources with the same results as the current ones.
     equals: Equals,
 }
 
 impl Store {
-    /// The directory is made where it is not there.
+    /// Creates a missing directory.
     pub(crate) fn open(directory: &Path, traces: Option<&Path>) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
         let equals = Equals::read(directory)?;
@@ -107,12 +104,11 @@ impl Store {
         self.traces.as_deref()
     }
 
-    /// Where the result of `cell` is kept until it is packed.
     pub(crate) fn path(&self, cell: &Experiment) -> Result<PathBuf> {
         Ok(self.directory.join(format!("{}.json", pack::key(cell)?)))
     }
 
-    /// What decides the result of `cell` beside the cell, each trace read once.
+    /// Reads each trace once.
     fn version(&self, cell: &Experiment) -> Option<String> {
         let Some(file) = cell.trace() else { return version(cell, None).ok() };
         let key = (cell.version(), file.to_owned());
@@ -125,29 +121,29 @@ impl Store {
         Some(version)
     }
 
-    /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
+    /// Skips files that are damaged, or of other sources, another trace or another cell.
     pub(crate) fn load(&self, cell: &Experiment) -> Option<Kept> {
         let alone = || serde_json::from_slice(&midflight_files::read(&self.path(cell).ok()?, RESULT_MAX).ok()?).ok();
         let is_its = |kept: &Kept| kept.cell == *cell && self.is_valid(kept);
         alone().filter(is_its).or_else(|| pack::find(&self.directory, cell, &self.equals).filter(is_its))
     }
 
-    /// Whether `kept` is what today's sources compute, with the trace that is there.
+    /// Whether the current sources would compute `kept`, with the current trace.
     fn is_valid(&self, kept: &Kept) -> bool {
         kept.is_current(&self.equals) && self.version(&kept.cell).is_some_and(|version| kept.has_trace_of(&version))
     }
 
-    /// All results of today's sources, to look for many cells.
+    /// All results of the current sources, for many lookups.
     pub(crate) fn results(&self) -> Result<Results> {
         Results::read(&self.directory, &self.equals)
     }
 
-    /// Results of other sources, of which nobody knows whether today's give the same.
+    /// Results of other sources that are not known to be equal.
     pub(crate) fn outdated(&self) -> Result<Vec<Kept>> {
         pack::outdated(&self.directory, &self.equals)
     }
 
-    /// Results of these sources are those of today's from now on.
+    /// Declares these sources equal to the current ones.
     ///
     /// # Errors
     /// If that cannot be written.
@@ -160,22 +156,21 @@ impl Store {
         results.get(cell).filter(|kept| self.is_valid(kept))
     }
 
-    /// Moves the results of single cells into the packs, and drops those of other sources.
+    /// Moves single results into the packs, and drops those of other sources.
     ///
     /// # Errors
-    /// Where a pack cannot be written; then no result is lost.
+    /// If a pack cannot be written; no result is lost then.
     pub(crate) fn pack(&self) -> Result<Results> {
         pack::pack(&self.directory, &self.equals)
     }
 
     /// # Errors
-    /// Where it cannot be written, for example because the disk is full; then nothing is left of it.
+    /// If it cannot be written; nothing is left of it then.
     pub(crate) fn keep(&self, kept: &Kept) -> Result<()> {
         write_whole(&self.path(&kept.cell)?, &serde_json::to_vec(kept)?)
     }
 }
 
-/// Whoever reads the file sees all of it, or what was there before.
 pub(super) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written: io::Result<()> = fs::write(&part, text).and_then(|()| fs::rename(&part, path));

@@ -1,4 +1,4 @@
-//! `midflight-lab check asic`: the programs of the asic engine, built and measured; those of tasks searched.
+//! `midflight-lab check asic`: builds and measures the asic engine's programs, and searches those of tasks exhaustively.
 
 use super::larger::{self, Telling};
 use super::planted;
@@ -95,7 +95,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A search that has ended.
 struct Searched {
     named: Named,
     verdict: Verdict,
@@ -161,19 +160,18 @@ fn choose(args: &Args) -> Result<Vec<Named>> {
     Ok(chosen)
 }
 
-/// How much of the switch a program uses.
 struct Size {
     name: &'static str,
     report: Report,
-    /// Of each of four levels.
+    /// Per level, of four.
     entries: u32,
-    /// Bytes of an entry, as registers have it.
+    /// Bytes of an entry in registers.
     bytes: u32,
     passes: Passes,
 }
 
 impl Size {
-    /// The programs on a target, each as large as it holds: the last one with the tables around it.
+    /// Each at its largest size; the last one with the tables around it.
     fn all(
         target: &Target,
         bolt: published::Config,
@@ -214,7 +212,7 @@ impl Size {
     }
 
     fn of(name: &'static str, report: Report, (levels, entries): (u32, u32), passes: Passes) -> Self {
-        // A word's registers together have as many cells as there are entries.
+        // A word's registers together have a cell per entry.
         let words = report.registers.iter().filter(|register| register.cells > levels);
         let bits: u64 = words.map(|register| u64::from(register.cell.word_bits()) * u64::from(register.cells)).sum();
         let bytes = (bits / 8 / u64::from(levels * entries)) as u32;
@@ -236,7 +234,6 @@ fn summary(sizes: &[Size]) -> String {
     text + "\n"
 }
 
-/// How much of the switch the reads program uses.
 struct ReadsSize {
     name: &'static str,
     report: Report,
@@ -244,7 +241,7 @@ struct ReadsSize {
 }
 
 impl ReadsSize {
-    /// As large as FLAIR's, and as large as there is room.
+    /// At FLAIR's size, and the largest.
     fn all() -> Result<[Self; 2], Refusal> {
         let of = |name, size: reads::Config| {
             let report = Reads::build(size, &Target::TOFINO_1)?.program().report().clone();
@@ -254,7 +251,7 @@ impl ReadsSize {
     }
 }
 
-/// The first row is what FLAIR's authors say of theirs (NSDI '20, 6.2).
+/// The first row is from FLAIR's authors (NSDI '20, 6.2).
 fn reads_summary(sizes: &[ReadsSize]) -> String {
     let mut text = "on Tofino 1     stages  tables  registers  key groups  SRAM blocks  TCAM blocks\n".to_owned();
     text += "FLAIR, as published  -      30         12       4,096      under 5 % of memory\n";
@@ -279,7 +276,6 @@ fn reads_measures([flair, largest]: &[ReadsSize; 2]) -> Vec<Measure> {
     ]
 }
 
-/// How much of the switch the program of an operator uses.
 struct ReplicasSize {
     name: &'static str,
     report: Report,
@@ -287,7 +283,7 @@ struct ReplicasSize {
 }
 
 impl ReplicasSize {
-    /// With the default bounds, and as large as there is room.
+    /// With default bounds, and the largest.
     fn all() -> Result<[Self; 2], Refusal> {
         let of = |name, size: replicas::Config| {
             let report = Replicas::build(size, &Rules::default(), &Target::TOFINO_1)?.program().report().clone();
@@ -320,7 +316,7 @@ fn replicas_measures([default, largest]: &[ReplicasSize; 2]) -> Vec<Measure> {
     ]
 }
 
-/// Reports each search when it ends; after Ctrl-C, those that have ended so far.
+/// Reports each search when it ends. After Ctrl-C, returns those that ended.
 fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec<Searched>> {
     let (table, mut searched) = (Table::of(&chosen), Vec::new());
     print(args, &table.head())?;
@@ -340,7 +336,7 @@ fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec
     Ok(searched)
 }
 
-/// With --json stdout belongs to the results.
+/// With --json only results go to stdout.
 fn print(args: &Args, text: &str) -> Result<()> {
     if args.json { Ok(()) } else { stdout::print(text) }
 }

@@ -1,4 +1,4 @@
-//! `midflight-lab check history`: whether what clients of a store did and saw is linearizable.
+//! `midflight-lab check history`: is the history of a store's clients linearizable?
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -20,7 +20,6 @@ EXIT CODES
   0 linearizable; 1 not, or the file cannot be read; 2 wrong usage; 4 undecided: a key is too hard
   for --memory or --seconds";
 
-/// MiB.
 const MEMORY_MAX: usize = 1 << 20;
 
 /// Bytes of the largest history.

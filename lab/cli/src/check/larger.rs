@@ -1,4 +1,4 @@
-//! `midflight-lab check asic`: what never ends, and, with `--full`, the small instances in larger queues.
+//! `midflight-lab check asic`: searches for infinite runs, and with `--full` the small instances in larger queues.
 
 use super::progress::shown;
 use anyhow::Result;
@@ -11,18 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What has been found, and whether all of it was expected.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) measures: Vec<Measure>,
     pub(super) surprise: bool,
 }
 
-/// How it is told.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Telling {
     pub(super) transcript: bool,
-    /// Then stdout belongs to the results.
+    /// Only results go to stdout.
     pub(super) json: bool,
 }
 
@@ -32,12 +30,12 @@ impl Telling {
     }
 }
 
-/// Whether this is the name of one of the searches for what never ends.
+/// Whether this names a search for infinite runs.
 pub(super) fn is_named(name: &str) -> bool {
     lasting().iter().any(|lasting| lasting.name == name)
 }
 
-/// Searches all of them, or this one.
+/// Runs the named search, or all of them.
 pub(super) fn endless(name: Option<&str>, telling: Telling, stop: &Arc<AtomicBool>) -> Result<Found> {
     let chosen: Vec<Lasting> = lasting().into_iter().filter(|of| name.is_none_or(|name| of.name == name)).collect();
     if chosen.is_empty() {
@@ -83,7 +81,7 @@ fn row(of: &Lasting, found: &Endless, names: usize, abouts: usize) -> String {
     format!("{:names$}  {:abouts$}  {request:22}  {task:20}  {states:>6}  {passes:>6}\n", of.name, of.about)
 }
 
-/// The small instances, and the planted defects, in larger queues.
+/// The small instances and the planted bugs, in larger queues.
 pub(super) fn sizes(threads: usize, telling: Telling, stop: &Arc<AtomicBool>) -> Result<Found> {
     let rows = Growth::ALL.map(|growth| (text(growth), grown(growth)));
     let planted = ("planted defects, likewise".to_owned(), planted_grown());

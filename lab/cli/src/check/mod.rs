@@ -1,4 +1,4 @@
-//! `midflight-lab check`: exhaustive search of small instances, and of histories. Each file is a subcommand.
+//! `midflight-lab check`: exhaustive search of small instances, and checks of histories.
 
 mod asic;
 mod history;
@@ -36,7 +36,6 @@ enum Command {
     History(history::Args),
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),

@@ -1,4 +1,4 @@
-//! `midflight-lab check asic --planted`: defects planted in the safe program, one at a time, each of which the search must refute.
+//! `midflight-lab check asic --planted`: plants bugs in the safe program, one at a time; the search must find each.
 
 use super::progress::shown;
 use super::table::found;
@@ -14,10 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What the command line says of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
-    /// This one only.
     pub(super) name: Option<&'a str>,
     pub(super) threads: usize,
     /// Print the steps to each broken rule.
@@ -26,19 +24,18 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// With --json stdout belongs to the results.
+    /// With --json only results go to stdout.
     fn print(self, text: &str) -> Result<()> {
         if self.json { Ok(()) } else { stdout::print(text) }
     }
 }
 
-/// A search that has ended.
 struct Searched {
     named: Named,
     verdict: Verdict,
 }
 
-/// Reports each search when it ends; after Ctrl-C, those that have ended so far.
+/// Reports each search when it ends. After Ctrl-C, reports those that ended.
 pub(super) fn run(wanted: Wanted<'_>) -> Result<ExitCode> {
     let (chosen, stop) = (choose(wanted.name)?, interrupted_flag()?);
     let widest = |text: fn(&Named) -> &str| chosen.iter().map(|named| text(named).len()).max().unwrap_or(0);
@@ -90,12 +87,12 @@ fn choose(name: Option<&str>) -> Result<Vec<Named>> {
     Ok(chosen)
 }
 
-/// The instance's name, among those of the program without defects.
+/// The instance's name, among those of the program without bugs.
 fn within(named: &Named) -> &'static str {
     if let Program::Planted(_, planted) = named.program { planted.within() } else { "" }
 }
 
-/// One that is not caught, or in other steps, fails; also one that should break no rule and breaks one.
+/// A bug must be found in the expected steps, or break no rule if none is expected.
 fn judge(searched: &[Searched], stopped: bool) -> u8 {
     let surprise = |Searched { named, verdict }: &Searched| named.judge(verdict) == Judgement::Otherwise;
     match searched.iter().any(surprise) {
@@ -105,7 +102,7 @@ fn judge(searched: &[Searched], stopped: bool) -> u8 {
     }
 }
 
-/// Defects that break a rule, and how many of them were caught.
+/// Bugs that break a rule, and those found.
 fn counts(searched: &[Searched]) -> [u64; 2] {
     let breaking = || searched.iter().filter(|of| of.named.finds.is_some());
     let caught = breaking().filter(|of| !of.verdict.violations.is_empty());

@@ -1,17 +1,13 @@
-//! The progress of a search that takes longer than a moment.
-
 use midflight_rmt::Watch;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A search that ends sooner shows no progress.
+/// Shorter searches show no progress.
 const AFTER: Duration = Duration::from_secs(2);
-/// Between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs a search and shows its progress.
 pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) -> T {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
@@ -22,7 +18,7 @@ pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) ->
     })
 }
 
-/// Until the other end of the channel is gone.
+/// Reports until the other end of the channel is dropped.
 fn report(name: &str, watch: &Watch, end: Receiver<()>) {
     if end.recv_timeout(AFTER) != Err(RecvTimeoutError::Timeout) {
         return;

@@ -1,4 +1,4 @@
-//! `midflight-lab check reads`: the model of the reads protocol, searched with all its rules, then with each planted error.
+//! `midflight-lab check reads`: searches the model of the store's protocol, then with each planted bug.
 
 use super::progress::shown;
 use crate::memory;
@@ -39,11 +39,11 @@ RESULTS
 EXIT CODES
   0 all rules hold and all planted errors were found; 1 not so; 2 wrong usage; 130 interrupted";
 
-/// A search with more states than these is not quick.
+/// Larger searches are not quick.
 const QUICK_STATES: u64 = 400_000;
-/// One with more is for those who ask for it by its name.
+/// Larger searches run only if named.
 const USUAL_STATES: u64 = 20_000_000;
-/// Bytes that a state takes, about.
+/// Approximate bytes per state.
 const STATE_BYTES: u64 = 280;
 
 #[derive(ClapArgs)]
@@ -88,14 +88,13 @@ impl Checks {
     }
 }
 
-/// A search that has ended.
 struct Searched {
     scope: Scope,
     verdict: Verdict,
 }
 
 impl Searched {
-    /// Whether it found what it should: a broken rule where an error is planted, nothing elsewhere.
+    /// Whether it found a broken rule exactly if a bug is planted.
     fn is_right(&self) -> bool {
         self.verdict.refutation.is_some() == self.scope.must_break()
     }
@@ -147,7 +146,7 @@ fn choose(args: &Args) -> Result<Vec<Scope>> {
     Ok(chosen)
 }
 
-/// Reports each search when it ends; after Ctrl-C, those that have ended so far.
+/// Reports each search when it ends. After Ctrl-C, returns those that ended.
 fn search_all(args: &Args, chosen: Vec<Scope>, stop: &Arc<AtomicBool>) -> Result<Vec<Searched>> {
     let mut searched = Vec::new();
     let head = format!(
@@ -180,7 +179,7 @@ fn row(of: &Searched, seconds: f64) -> String {
     format!("{title:26}  {about:57}  {check:7}  {found:17}  {states:>9}  {depth:>5}  {seconds:>5.1} s\n")
 }
 
-/// With --json stdout belongs to the results.
+/// With --json only results go to stdout.
 fn print(args: &Args, text: &str) -> Result<()> {
     if args.json { Ok(()) } else { stdout::print(text) }
 }

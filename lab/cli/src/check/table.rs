@@ -1,10 +1,10 @@
-//! The findings for people: one line each, as they come.
+//! Prints one line per finding as it comes.
 
 use midflight_rmt::tasks::check::Verdict;
 use midflight_rmt::tasks::check::instances::{Judgement, Named};
 use midflight_terminal::units;
 
-/// Widths of the columns whose text differs.
+/// Widths of the variable columns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
     name: usize,
@@ -33,7 +33,7 @@ impl Table {
     }
 }
 
-/// The rule that broke; and the rule that was expected to break, if that is another one.
+/// The rule that broke, and the expected one if it is another.
 pub(super) fn found(named: &Named, verdict: &Verdict) -> String {
     let way = |rule: &str, steps: usize| format!("{rule} in {steps} steps");
     let found = verdict.violations.first().map(|violation| way(violation.broken.rule, violation.steps));

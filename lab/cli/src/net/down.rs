@@ -1,5 +1,3 @@
-//! `midflight-lab net down`
-
 use super::{Name, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -39,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     midflight_net::check_privileges().map_err(lab_error)?;
     for name in Lab::names().map_err(lab_error)? {
         match Lab::remove(&name) {
-            // Another process has taken it down meanwhile.
+            // Another process has taken it down.
             Err(midflight_net::LabError::NotFound(_)) => {}
             removed => {
                 removed.map_err(lab_error)?;

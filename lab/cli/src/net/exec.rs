@@ -1,4 +1,4 @@
-//! `midflight-lab net exec`: becomes a command at a place of a lab.
+//! `midflight-lab net exec`: replaces this process by a command at a place of a lab.
 
 use super::{Name, lab_error};
 use anyhow::Result;
@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-/// Exit codes of a command that could not be run, as those of a shell.
+/// Exit codes for a command that could not run, as in a shell.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -50,7 +50,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(not_run(&words[0], &error))
 }
 
-/// Says why a command was not run.
 pub(super) fn not_run(program: &OsString, error: &std::io::Error) -> ExitCode {
     eprintln!("error: cannot run {}: {error}", program.display());
     ExitCode::from(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN })

@@ -1,4 +1,4 @@
-//! `midflight-lab net`: hosts and a switch on this machine, in network namespaces. One file a subcommand.
+//! `midflight-lab net`: hosts and a switch on this machine, in network namespaces.
 
 mod down;
 mod exec;
@@ -13,7 +13,7 @@ use midflight_terminal::usage;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// The environment variable that names the lab, where no option does.
+/// Environment variable with the lab's name, the default of the option.
 const NAME_VARIABLE: &str = "MIDFLIGHT_LAB";
 const DEFAULT_NAME: &str = "demo";
 
@@ -54,7 +54,7 @@ enum Command {
 }
 
 impl Args {
-    /// Whether a closed pipe ends it at once.
+    /// Whether a closed pipe ends the process at once.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         matches!(self.command, Command::Status(_))
     }
@@ -104,7 +104,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Sets it up, unless a signal comes.
+    /// Sets the lab up, unless a signal comes.
     fn up(&self, name: String, interrupted: &AtomicBool) -> Result<Lab> {
         let options = Options::new(name, self.hosts).racks(self.racks).loss(self.loss).xdp(!self.no_xdp);
         Lab::up_unless(&options, interrupted).map_err(lab_error)
@@ -122,7 +122,6 @@ fn lab_error(error: LabError) -> anyhow::Error {
     if error.is_usage() { usage::error(error) } else { error.into() }
 }
 
-/// For people.
 fn count_of_hosts(lab: &Lab) -> String {
     let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let hosts = count(lab.hosts().len(), "host");

@@ -1,4 +1,4 @@
-//! `midflight-lab net run`: a lab for as long as a command takes.
+//! `midflight-lab net run`: a lab for the duration of a command.
 
 use super::exec::not_run;
 use super::{NAME_VARIABLE, Wanted};
@@ -15,7 +15,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
-/// How often to look whether the command has ended, or a signal has come.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 const EXAMPLES: &str = "\
@@ -54,10 +53,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Until it ends, which a signal to this process asks it to do.
+/// Forwards signals.
 fn wait(mut child: Child, signals: &mut Signals) -> Result<ExitStatus> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // Ctrl-C goes to all processes of the terminal.
+    // Ctrl-C reaches all processes of the terminal.
     let told_by_terminal = |signal| signal == SIGINT && std::io::stdin().is_terminal();
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
@@ -65,7 +64,7 @@ fn wait(mut child: Child, signals: &mut Signals) -> Result<ExitStatus> {
         }
         for signal in signals.pending().filter(|signal| !told_by_terminal(*signal)) {
             if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-                let _ = kill_process(pid, signal); // an error means that it has ended already
+                let _ = kill_process(pid, signal); // an error means that it has exited
             }
         }
         std::thread::sleep(LOOK_EVERY);

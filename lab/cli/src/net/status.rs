@@ -1,5 +1,3 @@
-//! `midflight-lab net status`
-
 use super::{count_of_hosts, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -48,14 +46,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All labs by name; those that are not whole without what they are like.
+/// `None` for incomplete labs.
 fn all() -> Result<Vec<(String, Option<Lab>)>, LabError> {
     let mut labs = Vec::new();
     for name in Lab::names()? {
         match Lab::open(&name) {
             Ok(lab) => labs.push((name, Some(lab))),
             Err(LabError::Incomplete(_)) => labs.push((name, None)),
-            Err(LabError::NotFound(_)) => {} // it went meanwhile
+            Err(LabError::NotFound(_)) => {} // removed concurrently
             Err(error) => return Err(error),
         }
     }

@@ -1,5 +1,3 @@
-//! `midflight-lab net up`
-
 use super::{DEFAULT_NAME, Name, Wanted, count_of_hosts};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -41,7 +39,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is, and what to type next.
 fn greeting(lab: &Lab) -> String {
     let (name, hosts) = (lab.name(), lab.hosts().len());
     let of_lab = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };

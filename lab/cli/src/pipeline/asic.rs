@@ -1,8 +1,7 @@
-//! The asic engine in this process: the model of a switch's pipeline behind a socket, to try it out with real clients and
-//! executors.
+//! The asic engine in this process: the model of a switch's pipeline behind a socket.
 //!
-//! Recirculated packets take turns with arriving ones, a bounded number of passes for each datagram: a search costs one pass for
-//! each entry that it reads, and would otherwise occupy the thread until it ends.
+//! A search costs one pass for each entry that it reads. To let others in, recirculated packets get a bounded number of passes per arriving
+//! datagram.
 
 use super::queue::Queue;
 use midflight_asic::{AsicConfig, AsicTasks, Inside, Turn};
@@ -13,20 +12,20 @@ use midflight_host::{Error, Hosted, ShellCounts};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Passes of recirculated packets for each arriving datagram.
+/// Passes of recirculated packets per arriving datagram.
 const PASSES_PER_PACKET: u32 = 512;
-/// Passes of recirculated packets for each tick.
+/// Passes of recirculated packets per tick.
 const PASSES_PER_TICK: u32 = 8_192;
-/// Packets that may be recirculating. Requests beyond it are dropped as if they were lost: their senders repeat them.
+/// Most recirculating packets. Requests beyond it are dropped like lost ones: their senders retransmit.
 const ROUND_MAX: usize = 4_096;
-/// Datagrams that a call may owe before it ends.
+/// Most datagrams that one call may send.
 const SENT_MAX: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct AsicEngine {
     tasks: AsicTasks,
     turn: Turn,
-    /// Recirculating packets, the next one first.
+    /// The next one first.
     round: VecDeque<Inside>,
     sent: Vec<Datagram>,
     overloaded: u64,
@@ -51,7 +50,6 @@ impl AsicEngine {
         Ok(Self { tasks, turn: Turn::default(), round: VecDeque::new(), sent: Vec::new(), overloaded: 0 })
     }
 
-    /// Takes over what a pass has sent and recirculated.
     fn collect(&mut self) {
         self.sent.append(&mut self.turn.sent);
         self.round.extend(self.turn.round.drain(..));
@@ -84,7 +82,7 @@ impl Engine for AsicEngine {
         self.collect();
         self.recirculate(PASSES_PER_PACKET);
         self.owe(out);
-        // Its network is trusted, and its answers to anybody may come later.
+        // The network is trusted, and responses to unproven senders may come later.
         out.set_genuine();
         self.overloaded += u64::from(!has_room);
         verdict.ok_or_else(|| CallError("too many packets recirculate".into()))
@@ -105,7 +103,7 @@ impl Engine for AsicEngine {
         self.tasks.stats()
     }
 
-    /// Nothing to do here: `midflight-lab check asic` checks the model of the pipeline.
+    /// `midflight-lab check asic` checks the model.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }

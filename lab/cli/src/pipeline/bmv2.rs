@@ -1,5 +1,5 @@
-//! The engine bmv2: one of the P4 programs in BMv2's `simple_switch`, which takes the packets at the machine's interfaces. This process
-//! is its controller: it answers what comes by the CPU port, and fills the tables.
+//! The engine bmv2: a P4 program in BMv2's `simple_switch`, which has its own interfaces. This process is its controller: it answers
+//! packets of the CPU port, and fills the tables.
 
 use super::hosts::{Hosts, Learned};
 use super::queue::Queue;
@@ -19,14 +19,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use zerocopy::FromBytes;
 
-/// Why it does not serve the address that it was told.
+/// Why it refuses the listen address.
 pub(super) const ONE_ADDRESS: &str =
     "the engine bmv2 serves one address of IPv4: name it by --listen, 10.0.0.1:7700 for example";
-/// After how long a slot that found no task may ask again: BMv2 passes some thousand packets a second.
+/// Shortest poll interval of an idle slot: BMv2 forwards only a few thousand packets a second.
 pub(super) const POLL_MIN: Duration = Duration::from_millis(10);
-/// Packets of the CPU port that are answered before the thread does something else.
+/// Packets of the CPU port answered per turn of the thread.
 const QUESTIONS_PER_TURN: u32 = 64;
-/// Slots at most: each is an entry of BMv2's table, some hundred bytes of its memory.
+/// Most slots: each is an entry of BMv2's table, with some hundred bytes of memory.
 const SLOTS_MAX: u32 = 65_536;
 
 #[derive(Debug)]
@@ -34,9 +34,8 @@ pub(super) struct Bmv2Engine {
     live: Live,
     controller: Controller,
     hosts: Hosts,
-    /// The UDP port that is served.
     port: u16,
-    /// Tasks of each level, as the switch said last.
+    /// Tasks of each level, as the switch last reported.
     queued: [u32; 4],
     sent: Vec<Datagram>,
     counts: Counts,
@@ -46,13 +45,11 @@ pub(super) struct Bmv2Engine {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Packets for the controller.
     questions: u64,
-    /// Its answers.
     answers: u64,
-    /// Frames of the CPU port that are no packet for the queue's port.
+    /// Frames of the CPU port that are not packets for the queue's port.
     malformed: u64,
-    /// Hosts that there was no room for among the next hops.
+    /// The next-hop table had no room.
     hosts_full: u64,
 }
 
@@ -102,7 +99,7 @@ impl Bmv2Engine {
         })
     }
 
-    /// Answers packets of the CPU port. What an answer promises is in the tables before it leaves.
+    /// The tables contain what a response promises before it leaves.
     fn answer(&mut self) -> Result<(), P4Error> {
         for _ in 0..QUESTIONS_PER_TURN {
             match self.live.next(self.port)? {
@@ -129,7 +126,7 @@ impl Bmv2Engine {
         Ok(())
     }
 
-    /// The sender receives packets at its address: it has shown a cookie that was sent there. So that is where packets to it go.
+    /// Learns the sender's next hop. It showed a cookie that was sent to its address, so it receives packets there.
     fn learn(&mut self, now: Nanos, question: &Question) -> Result<(), P4Error> {
         let (host, next) = (*question.from().ip(), question.came_from());
         match self.hosts.learn(now, host, next) {
@@ -147,7 +144,7 @@ impl Bmv2Engine {
         }
     }
 
-    /// What the controller has registered and freed goes into the table of slots.
+    /// Copies registered and freed slots into the switch's table.
     fn copy_slots(&mut self) -> Result<(), P4Error> {
         for number in self.controller.changed() {
             let entry = self.controller.slot(number).and_then(|slot| match slot.address {
@@ -168,7 +165,7 @@ fn refused(error: P4Error) -> Error {
     Error::Configuration(error.to_string())
 }
 
-/// Operations that the controller takes only with a cookie.
+/// Operations that the controller accepts only with a cookie.
 fn shows_a_cookie(datagram: &[u8]) -> bool {
     let header = Header::ref_from_prefix(datagram);
     let operation = header.ok().and_then(|(header, _)| Operation::from_number(header.operation));
@@ -178,7 +175,7 @@ fn shows_a_cookie(datagram: &[u8]) -> bool {
 impl Engine for Bmv2Engine {
     type Program = TasksProgram;
 
-    /// Nothing comes by the socket: the switch has its own interfaces.
+    /// Nothing arrives here: the switch has its own interfaces.
     fn packet(&mut self, _now: Nanos, _from: SocketAddr, _datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
         out.clear();
         Err(CallError("this engine takes packets at its interfaces".into()))
@@ -203,7 +200,7 @@ impl Engine for Bmv2Engine {
         stats
     }
 
-    /// Nothing to do here: `watch` compares the tables.
+    /// `watch` compares the tables.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }

@@ -1,27 +1,25 @@
-//! Where hosts are: a bounded table of next hops.
+//! A bounded table of next hops by host.
 
 use midflight_endpoint::Nanos;
 use midflight_p4::live::NextHop;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-/// What became of a host that was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
-    /// It is where it was.
+    /// The host has not moved.
     Known,
-    /// It is new, or elsewhere; it took the place of one that has been silent.
+    /// New or moved, perhaps in place of a silent host.
     New { instead_of: Option<Ipv4Addr> },
-    /// There is no room.
     Full,
 }
 
 #[derive(Debug)]
 pub(super) struct Hosts {
-    /// With the time when each was heard.
+    /// With the time of each host's last packet.
     known: HashMap<Ipv4Addr, (NextHop, Nanos)>,
     most: usize,
-    /// The silence after which another host may take its place.
+    /// After this silence a host may be replaced.
     idle: Nanos,
 }
 

@@ -1,5 +1,4 @@
-//! `midflight-lab pipeline`: a switch whose program is one for a switch's pipeline, in the model of such a switch or in BMv2, with the
-//! clients and executors of any switch.
+//! `midflight-lab pipeline`: a switch whose program runs in the model of a pipeline or in BMv2.
 
 mod asic;
 mod bmv2;

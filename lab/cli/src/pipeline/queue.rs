@@ -1,31 +1,27 @@
-//! Which program of a queue serves, and how large that is.
+//! The size of a queue in a pipeline.
 
 use midflight_asic::Program;
 use midflight_dataplane::TasksConfig;
 use std::time::Duration;
 
-/// Entries that a pipeline has room for, in all levels together.
+/// Entries of all levels together that fit a pipeline.
 const ENTRIES_MAX: u32 = 64 << 10;
-/// After how long a slot that found no task asks again.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A queue that fits into a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queue {
     pub(super) program: Program,
     /// Priority levels, 1 to 4.
     pub(super) levels: u32,
-    /// Entries of each level, a power of two.
+    /// Entries per level, a power of two.
     pub(super) entries: u32,
     pub(super) poll_us: u16,
 }
 
 impl Queue {
-    /// Priority levels of a pipeline.
     pub(super) const LEVELS_MAX: u32 = 4;
 
-    /// The size that `tasks` asks for, cut to what a pipeline has room for: four levels of 16,384 entries, or fewer levels with
-    /// more entries each.
+    /// As `tasks` configures, but at most four levels of 16,384 entries, or fewer levels with more entries each.
     pub(super) fn of(program: Program, tasks: &TasksConfig, poll: Option<Duration>) -> Self {
         let levels = tasks.levels.clamp(1, Self::LEVELS_MAX);
         let rows = levels.next_power_of_two();

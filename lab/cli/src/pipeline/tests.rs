@@ -1,4 +1,4 @@
-//! The asic engine behind a real socket, with the clients and executors of any switch.
+//! The asic engine behind a real socket, with real clients and executors.
 
 use super::*;
 use midflight_host::{
@@ -7,7 +7,7 @@ use midflight_host::{
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// No test waits longer for anything.
+/// Timeout of every wait in a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn switch(program: Program) -> Switch {
@@ -23,7 +23,7 @@ fn client(switch: SocketAddr) -> Client {
     Client::connect(ClientOptions::new(vec![switch])).unwrap()
 }
 
-/// Starts it and waits until all its slots are registered.
+/// Waits until all slots are registered.
 fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
     let executor = builder.switch(switch).slots(slots).start().unwrap();
     assert!(executor.wait_registered(slots, PATIENCE), "{} of {slots} slots", executor.registered());
@@ -38,8 +38,7 @@ fn count(switch: &Switch, name: &str) -> u64 {
     switch.shell_counts().into_iter().find_map(|(other, count)| (other == name).then_some(count)).unwrap_or(0)
 }
 
-/// Idle slots get NO_OP, poll again, and get the tasks that come. If an answer is late, the SUBMIT is repeated and its
-/// tasks run again (T8): each task runs at least once.
+/// Idle slots get NO_OP, poll again, and get later tasks. If a response is late, the SUBMIT is retransmitted and its tasks run again (T8).
 #[test]
 fn idle_slots_poll_and_get_what_comes() {
     for program in [Program::Safe, Program::Published] {
@@ -58,7 +57,7 @@ fn idle_slots_poll_and_get_what_comes() {
     }
 }
 
-/// Arguments beyond the packet go by reference, as with any switch.
+/// Larger arguments go by reference, as with any switch.
 #[test]
 fn arguments_of_any_size_arrive_whole() {
     for program in [Program::Safe, Program::Published] {
@@ -72,7 +71,7 @@ fn arguments_of_any_size_arrive_whole() {
     }
 }
 
-/// T5 by searching: the first task of the queue may run only on other executors.
+/// T5: the first task of the queue may run only on other executors.
 #[test]
 fn t5_a_search_finds_what_a_slot_may_run() {
     let switch = switch(Program::Safe);
@@ -88,7 +87,7 @@ fn t5_a_search_finds_what_a_slot_may_run() {
     assert!(rounds_at_rest(&switch) > submitted + 40, "each of the second forty was behind the first");
 }
 
-/// Rounds that were counted, when they do not grow any more.
+/// Counted rounds, once they stop growing.
 fn rounds_at_rest(switch: &Switch) -> u64 {
     let (mut before, deadline) = (u64::MAX, Instant::now() + PATIENCE);
     loop {

@@ -1,4 +1,4 @@
-//! Systems side by side: bars for throughput and for latency, on logarithmic axes.
+//! Bar charts of throughput and latency, on logarithmic axes.
 
 use super::plots::{Area, BESIDE, OFFERED, RUNNING, WIDTH, failed, framed, mesh, svg, words};
 use super::ticks::Ticks;
@@ -7,27 +7,25 @@ use midflight_papers::findings::plot::Scale;
 use midflight_terminal::units;
 use plotters::prelude::*;
 
-/// What is drawn of a system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bar<'a> {
     pub name: &'a str,
-    /// Drawn in our colour.
+    /// In Midflight's colour.
     pub ours: bool,
     pub tasks_per_s: f64,
     pub latency_us: f64,
 }
 
 const ROW: u32 = 30;
-/// Above and below the rows: the title and the axis.
+/// Height around the rows: title and axis.
 const AROUND: u32 = 72;
-/// To the left, where the systems' names stand.
+/// Width of the systems' names.
 const NAMES: u32 = 116;
-/// Behind the longest bar, for its value.
+/// The value after the longest bar.
 const VALUES: u32 = 72;
 /// A bar's share of its row's height.
 const THICKNESS: f64 = 0.62;
 
-/// One half of the picture.
 struct Panel {
     title: &'static str,
     value: fn(&Bar<'_>) -> f64,
@@ -48,7 +46,7 @@ const LATENCY: Panel = Panel {
     axis: Scale::LogTime,
 };
 
-/// A picture with a row for each bar, in their order. There is at least one, and all values are above zero.
+/// One row per bar. At least one, with all values above zero.
 pub(crate) fn throughput_and_latency(bars: &[Bar<'_>]) -> Result<String> {
     let rows = u32::try_from(bars.len())?;
     svg(AROUND + rows * ROW, |area| {
@@ -62,7 +60,7 @@ pub(crate) fn throughput_and_latency(bars: &[Bar<'_>]) -> Result<String> {
 fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel) -> Result<()> {
     let rows = (1..=bars.len()).rev().map(|row| row as f64);
     let (values, lines) = (bars.iter().map(panel.value), Ticks::of(Scale::Whole, rows.clone()));
-    // The shortest bar has some length too.
+    // The shortest bar also needs some length.
     let axis = Ticks::of(panel.axis, values.clone().flat_map(|value| [value / 4.0, value]));
     let start = axis.range.start;
     let mut frame = framed(area);

@@ -1,4 +1,4 @@
-//! The plots of figures, as SVG: axes that fit the values, a legend beside, the paper's values as hollow marks.
+//! Plots of figures as SVG: axes that fit the values, a legend, the paper's values as hollow marks.
 
 use super::plots::{Area, BESIDE, Chart, INK, WIDTH, failed, framed, mesh, svg, words};
 use super::ticks::Ticks;
@@ -8,15 +8,15 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 const HEIGHT: u32 = 380;
-/// A letter of the legend, roughly: SVG has no measure of text.
+/// Approximate width of a letter of the legend: SVG has no text metrics.
 const LETTER: u32 = 7;
 const SWATCH: i32 = 20;
 const DASH: (i32, i32) = (7, 5);
-/// Across a dot, and across the ends of a whisker.
+/// Also the width of a whisker's ends.
 const DOT: u32 = 8;
 const MARKS: &str = "value in the paper";
 
-/// Draws `plot`; in a page of its own it follows the reader's light or dark, see [`standalone`].
+/// In a page it follows the reader's light or dark mode; for a file see [`standalone`].
 pub(crate) fn draw(plot: &Plot) -> Result<String> {
     let (x, y) = axes(plot);
     let names = plot.curves.iter().map(|curve| curve.name.as_str()).chain([MARKS]);
@@ -43,7 +43,7 @@ fn draw_legend(area: &Area<'_>, plot: &Plot) -> Result<()> {
     let name = |name: &str, y| area.draw(&Text::new(name.to_owned(), (SWATCH + 8, y), words(13).pos(BESIDE)));
     for (curve, y) in plot.curves.iter().zip(rows.clone()) {
         let style = colour(curve.hue).stroke_width(3);
-        // One dash over all of the swatch is a line.
+        // One dash that covers the whole swatch is a solid line.
         let dash = if curve.dashed { DASH.0 } else { SWATCH };
         area.draw(&DashedPathElement::new([(0, y), (SWATCH, y)], dash, DASH.1, style)).map_err(failed)?;
         name(&curve.name, y).map_err(failed)?;
@@ -55,11 +55,11 @@ fn draw_legend(area: &Area<'_>, plot: &Plot) -> Result<()> {
     Ok(())
 }
 
-/// As a file: with colours for dark backgrounds, as the page has them.
+/// As a file, with the page's colours for dark backgrounds.
 pub(crate) fn standalone(picture: &str) -> String {
     const STYLE: &str = include_str!("dark.css");
     let style = format!("<style>\ntext {{ font-family: system-ui, sans-serif }}\n{STYLE}</style>\n");
-    // The first tag of the backend is the only one named svg.
+    // The backend's first tag is the only one named svg.
     picture.replacen(">\n", &format!(">\n{style}"), 1)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
     }
 }
 
-/// How far each curve is moved to the side, as a share of the axis, so that error bars do not cover one another.
+/// A horizontal shift per curve, as a share of the axis, so that error bars do not overlap.
 fn asides(plot: &Plot) -> impl Iterator<Item = f64> + use<> {
     const WHISKER: f64 = 0.012;
     let whiskers = plot.curves.iter().any(|curve| curve.points.iter().any(|point| point.spread.is_some()));
@@ -96,7 +96,7 @@ fn asides(plot: &Plot) -> impl Iterator<Item = f64> + use<> {
     (0..count).map(move |index| (index as f64 - (count as f64 - 1.0) / 2.0) * step)
 }
 
-/// With room for all curves, whiskers and marks.
+/// With room for curves, whiskers and marks.
 fn axes(plot: &Plot) -> (Ticks, Ticks) {
     let marks = plot.marks.iter().map(|mark| (mark.x, mark.y));
     let points = || plot.curves.iter().flat_map(|curve| &curve.points);
@@ -124,7 +124,7 @@ fn draw_curve(chart: &mut Chart<'_, '_>, curve: &Curve, points: &[Point]) -> Res
     Ok(())
 }
 
-/// A mark that is not filled.
+/// A hollow mark.
 fn diamond(half: i32, colour: RGBColor) -> PathElement<(i32, i32)> {
     PathElement::new([(0, -half), (half, 0), (0, half), (-half, 0), (0, -half)], colour.stroke_width(2))
 }

@@ -1,5 +1,4 @@
-//! The papers' figures as one page, like an evaluation section: each with its plots, its table, and the differences and
-//! their reasons.
+//! The papers' figures as a page, like an evaluation section.
 
 use super::{chart, document, tiled};
 use anyhow::Result;
@@ -11,26 +10,22 @@ use midflight_papers::findings::{
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 
-/// A figure and its results.
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     pub figure: &'a Figure,
     pub findings: Findings,
     /// Each plot, as SVG.
     pub pictures: Vec<String>,
-    /// The first seed of each cell.
     pub first_seed: u64,
-    /// How many seeds most of its cells were run with; a column whose rows were sure before, with fewer.
+    /// Seeds of most of its cells; a column whose rows were sure earlier has fewer.
     pub seeds: u64,
-    /// What running its cells took.
     pub spent: Spent,
 }
 
-/// What running cells took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub cells: usize,
-    /// Cells whose results earlier sources computed, and are held to be equal.
+    /// Cells computed by earlier sources that are known to be equal.
     pub of_earlier: usize,
     pub wall_s: f64,
     /// Of the largest cell.
@@ -38,28 +33,25 @@ pub(crate) struct Spent {
     pub events: u64,
 }
 
-/// How the figures were run.
 #[derive(Debug)]
 pub(crate) struct HowRun {
-    /// What decides the results, as on the command line.
+    /// Flags that determine the results.
     pub flags: String,
     /// Seeds of a figure with a row that stays unsure.
     pub most: u64,
     pub quick: bool,
-    /// What is left out because a trace is absent.
+    /// What is missing because a trace is absent.
     pub absent: Option<String>,
-    /// The command that produces all of it again.
     pub command: String,
 }
 
 impl Shown<'_> {
-    /// How many rows have this verdict; inputs are none.
+    /// Number of rows with this verdict, without inputs.
     pub(crate) fn count(&self, verdict: Verdict) -> usize {
         self.findings.rows.iter().filter(|row| told(row) == verdict.name()).count()
     }
 }
 
-/// The page.
 pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> String {
     let content = html! {
         header {
@@ -91,7 +83,7 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
     document("Midflight: the papers' figures, simulated", &content)
 }
 
-/// The first sentence: only predictions are evidence, and a statement passes more easily than a number.
+/// Only predictions are evidence, and a qualitative statement passes more easily than a number.
 fn evidence(shown: &[Shown<'_>]) -> String {
     let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
     let of = |class: Class| rows.iter().filter(move |row| row.class.name() == class.name());
@@ -110,7 +102,6 @@ fn evidence(shown: &[Shown<'_>]) -> String {
     )
 }
 
-/// How many of these rows have each verdict.
 fn verdicts(rows: &[&&Row]) -> [usize; 4] {
     Verdict::ALL.map(|verdict| rows.iter().filter(|row| row.verdict() == verdict).count())
 }
@@ -133,7 +124,7 @@ fn tiles(shown: &[Shown<'_>]) -> Markup {
     tiled(&tiles)
 }
 
-/// From the fewest of a figure to the most.
+/// From the fewest seeds of a figure to the most.
 fn seeds(shown: &[Shown<'_>]) -> String {
     let all = || shown.iter().map(|one| one.seeds);
     match (all().min(), all().max()) {
@@ -221,7 +212,7 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
     }
 }
 
-/// What kept results rest on that were not computed by the sources of now.
+/// Results computed by earlier sources; empty for none.
 fn earlier(spent: &Spent) -> String {
     match spent.of_earlier {
         0 => String::new(),
@@ -258,7 +249,7 @@ fn table(rows: &[Row]) -> Markup {
     }
 }
 
-/// The rows again with the real traces in columns beside the generated workload; nothing if there are none.
+/// The rows with real traces in columns next to the generated workload; empty without traces.
 fn columns(rows: &[Row]) -> Markup {
     let mut traces: Vec<&str> = rows.iter().filter_map(|row| row.column).collect();
     traces.dedup();
@@ -292,7 +283,7 @@ fn in_column(row: &Row) -> Markup {
     html! { (ours(row)) br; span.off { (row.class.name()) " " } span class={ "verdict " (told(row)) } { (told(row)) } }
 }
 
-/// The verdict for people: a row to which a constant was fitted is an input, if it came out so.
+/// A row to which a constant was fitted is an input, if it came out so.
 pub(crate) fn told(row: &Row) -> &'static str {
     match (row.class, row.verdict()) {
         (Class::Set(_), Verdict::Pass) => "input",
@@ -315,7 +306,7 @@ fn ours(row: &Row) -> Markup {
     }
 }
 
-/// What the paper says, for people.
+/// The paper's value, for display.
 pub(crate) fn paper(row: &Row) -> String {
     match row.paper {
         Paper::Is(number) => value(row.unit, number),
@@ -325,12 +316,11 @@ pub(crate) fn paper(row: &Row) -> String {
     }
 }
 
-/// Ours by the paper's, for people.
+/// Ours divided by the paper's, for display.
 pub(crate) fn ratio(row: &Row) -> String {
     row.ratio().map_or(String::new(), |ratio| if ratio < 0.1 { format!("{ratio:.3}") } else { format!("{ratio:.2}") })
 }
 
-/// A value for people.
 pub(crate) fn value(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Time if value < 0.0 => format!("−{}", units::time((-value).round() as u64)),
@@ -346,7 +336,6 @@ pub(crate) fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-/// The pictures of a figure.
 pub(crate) fn draw(findings: &Findings) -> Result<Vec<String>> {
     findings.plots.iter().map(chart::draw).collect()
 }
@@ -377,7 +366,7 @@ mod tests {
         for figure in &ALL {
             assert!(page.contains(&format!("id=\"{}\"", figure.name)), "{}", figure.name);
         }
-        // The only address is the name of SVG's namespace.
+        // The only URL is SVG's namespace.
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
         assert!(!page.contains("<script"));
         assert!(page.contains("prefers-color-scheme: dark"));

@@ -1,4 +1,4 @@
-//! Results as self-contained pages: they load no script, font or picture. This file makes the page of a replay.
+//! Self-contained pages: they load no script, font or picture. This file makes the page of a replay.
 
 pub(crate) mod bars;
 pub(crate) mod chart;
@@ -22,7 +22,6 @@ use plotters::style::RGBColor;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("dark.css"));
 
-/// A page with this content.
 fn document(title: &str, content: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
@@ -39,7 +38,6 @@ fn document(title: &str, content: &Markup) -> String {
     markup.into_string()
 }
 
-/// The page of a run.
 pub(crate) fn page(plan: &Plan, outcome: &Outcome, envelope: &Envelope) -> Result<String> {
     let machine = serde_json::to_value(envelope)?;
     let content = html! {
@@ -84,7 +82,7 @@ fn tiles(plan: &Plan, outcome: &Outcome) -> Markup {
     tiled(&tiles)
 }
 
-/// Tiles: the name of a number, the number, and what else there is to say of it.
+/// Tiles: the name of a number, the number, and an explanation.
 fn tiled(tiles: &[(&str, String, String)]) -> Markup {
     html! {
         div.tiles {
@@ -252,7 +250,7 @@ mod tests {
     use midflight_cli::replay::plan::tests::plan;
     use midflight_cli::replay::summary::measures;
 
-    /// Two levels, some queueing, a burst: what a run looks like.
+    /// Two levels, some queueing, a burst.
     fn outcome() -> Outcome {
         let mut outcome = Outcome::new(0);
         for i in 0..2_000u64 {
@@ -286,7 +284,7 @@ mod tests {
         for text in ["Scheduling delay", "Load", "Queue", "By priority", "Level 3", "Settings and machine", "Kernel"] {
             assert!(page.contains(text), "{text}");
         }
-        // The only address is the name of SVG's namespace.
+        // The only URL is SVG's namespace.
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
         assert!(!page.contains("<script"));
     }

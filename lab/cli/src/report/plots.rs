@@ -1,4 +1,4 @@
-//! The page's plots, as SVG.
+//! The plots of a replay's page, as SVG.
 
 use anyhow::{Result, anyhow};
 use midflight_papers::findings::plot::Scale;
@@ -18,7 +18,6 @@ pub(super) const WAITING: RGBColor = RGBColor(217, 119, 6);
 pub(super) const PART_COLOURS: [RGBColor; 4] =
     [RGBColor(30, 41, 59), RGBColor(13, 148, 136), RGBColor(217, 119, 6), RGBColor(37, 99, 235)];
 
-/// How many points a plot over time has.
 pub(super) const TIME_POINTS: usize = 480;
 
 pub(super) const WIDTH: u32 = 960;
@@ -28,7 +27,6 @@ pub(super) const INK: RGBColor = RGBColor(71, 85, 105);
 const GRID: RGBColor = RGBColor(226, 232, 240);
 const AXIS: RGBColor = RGBColor(148, 163, 184);
 
-/// A distribution with its name and colour.
 pub(super) struct Curve<'a> {
     pub name: String,
     pub colour: RGBColor,
@@ -37,7 +35,6 @@ pub(super) struct Curve<'a> {
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Runs `draw` on an empty picture.
 pub(super) fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
     let mut text = String::new();
     {
@@ -50,14 +47,14 @@ pub(super) fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Re
 
 pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticks, Ticks>>;
 
-/// With the margins that all charts have.
+/// With the margins of all charts.
 pub(super) fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
     chart.margin(8).margin_right(24).x_label_area_size(30).y_label_area_size(52);
     chart
 }
 
-/// Axes, grid and labels as all charts have them.
+/// The usual axes, grid and labels.
 pub(super) fn mesh<'a, 'b, 'c>(chart: &'c mut Chart<'a, 'b>) -> MeshStyle<'a, 'c, Ticks, Ticks, SVGBackend<'b>> {
     let mut mesh = chart.configure_mesh();
     mesh.bold_line_style(GRID).axis_style(AXIS).label_style(words(13));
@@ -68,14 +65,14 @@ pub(super) fn words(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
-/// To the right of a point, in the middle of its height.
+/// To the right, vertically centred.
 pub(super) const BESIDE: Pos = Pos { h_pos: HPos::Left, v_pos: VPos::Center };
 
 pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
 }
 
-/// Cumulative distributions over a logarithmic axis of time. Values below the axis are drawn at its left edge.
+/// Cumulative distributions over a logarithmic time axis. Values below the axis are drawn at its left edge.
 pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
     const SHORTEST_NS: f64 = 1e3;
     let longest_ns = curves.iter().map(|curve| curve.distribution.max_ns()).max().unwrap_or(0) as f64;
@@ -93,7 +90,7 @@ pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
     })
 }
 
-/// The curve within the axis: points that a screen shows as one are left out, and where values are far apart it is a step.
+/// Drops points that a screen cannot distinguish; between distant values it is a step.
 fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f64)> {
     let all: Vec<(f64, f64)> = distribution.cumulative().into_iter().map(|(ns, share)| (ns as f64, share)).collect();
     let within = all.partition_point(|&(ns, _)| ns <= start_ns);
@@ -115,7 +112,7 @@ fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f
     points
 }
 
-/// Busy executors and the work that arrived, over time.
+/// Busy executors and arriving work.
 pub(super) fn load(points: &[Point], executors: u32) -> Result<String> {
     let offered = moving_mean(points, points.len() / 20);
     let executors = f64::from(executors);
@@ -130,7 +127,7 @@ pub(super) fn load(points: &[Point], executors: u32) -> Result<String> {
     })
 }
 
-/// Tasks that wait, over time.
+/// Waiting tasks, over time.
 pub(super) fn queue(points: &[Point]) -> Result<String> {
     let waiting: Vec<(f64, f64)> = points.iter().map(|point| (point.at_s, point.waiting as f64)).collect();
     let top = waiting.iter().map(|&(_, y)| y).fold(4.0, f64::max) * 1.08;
@@ -157,7 +154,7 @@ fn last_s(points: &[Point]) -> f64 {
     points.last().map_or(1.0, |point| point.at_s)
 }
 
-/// Work arrives in bursts: a mean over `radius` points to both sides shows the load.
+/// Work arrives in bursts: a mean over `radius` points to each side shows the load.
 fn moving_mean(points: &[Point], radius: usize) -> Vec<(f64, f64)> {
     let mean = |index: usize| {
         let around = &points[index.saturating_sub(radius)..(index + radius + 1).min(points.len())];

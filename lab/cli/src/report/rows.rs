@@ -1,4 +1,4 @@
-//! The rows of a figure, simulated or live: as numbers with names, and as a table for a terminal.
+//! Rows of a figure, as named numbers or as a table.
 
 use super::figures::{paper, ratio, told, value};
 use midflight_papers::findings::{Class, Findings, Paper, Row, Unit, Verdict};
@@ -6,8 +6,7 @@ use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 use std::fmt::Write;
 
-/// The paper's value, ours with half the width of its interval, the ratio, class and verdict of a row, in this order: `PREFIX.paper` and
-/// so on.
+/// `PREFIX.paper` and so on: the paper's value, ours, half the width of its interval, the ratio, class and verdict.
 pub(crate) fn measures(prefix: &str, row: &Row) -> [Measure; 6] {
     let name = |what| format!("{prefix}.{what}");
     let paper = match row.paper {
@@ -40,7 +39,7 @@ pub(crate) fn quantity(name: &str, unit: Unit, value: f64) -> Measure {
     Measure::quantity(name, value * by, unit)
 }
 
-/// How many rows have each verdict: `FIGURE.pass` and so on.
+/// Number of rows with each verdict: `FIGURE.pass` and so on.
 pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 4] {
     Verdict::ALL.map(|verdict| {
         let count = findings.rows.iter().filter(|row| row.verdict() == verdict).count();
@@ -48,8 +47,7 @@ pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 4] {
     })
 }
 
-/// How many rows of each class there are, and how many of its numbers and of its statements have each verdict: `figures.predicted.total`,
-/// `.numbers.pass`, `.statements.pass` and so on.
+/// `figures.predicted.total`, `.numbers.pass`, `.statements.pass` and so on.
 pub(crate) fn by_class(rows: &[&Row]) -> Vec<Measure> {
     let count = |name: String, number: usize| Measure::count(&name, number as u64, "rows");
     let of = |class: Class| {
@@ -68,13 +66,12 @@ pub(crate) fn by_class(rows: &[&Row]) -> Vec<Measure> {
     Class::ALL.into_iter().flat_map(of).collect()
 }
 
-/// The rows and notes for a terminal.
 pub(crate) fn table(name: &str, title: &str, findings: &Findings) -> String {
     let mut text = format!("{name}: {title}\n");
     let cells: Vec<[String; 7]> = findings.rows.iter().map(cells).collect();
     let notes = findings.notes.iter().map(|note| note.as_str());
     for line in aligned(&cells, "llrlrll").lines().chain(notes) {
-        // A String takes everything that is written.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "  {line}");
     }
     text + "\n"

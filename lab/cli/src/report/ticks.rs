@@ -1,4 +1,4 @@
-//! An axis: from where to where, where its grid lines are, and what is written there.
+//! An axis: its range, grid lines and labels.
 
 use midflight_papers::findings::plot::Scale;
 use midflight_terminal::units;
@@ -6,7 +6,6 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::coord::types::RangedCoordf64;
 use std::ops::Range;
 
-/// One axis over values.
 #[derive(Clone, Debug)]
 pub(super) struct Ticks {
     pub(super) scale: Scale,
@@ -14,7 +13,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// An axis with room for all `values`, without those that are not finite, or not above zero on a logarithmic axis.
+    /// With room for all finite `values`; a logarithmic axis skips those not above zero.
     pub(super) fn of(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let usable = |value: &f64| value.is_finite() && (!logarithmic(scale) || *value > 0.0);
         let (low, high) = values.filter(usable).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
@@ -28,7 +27,7 @@ impl Ticks {
         Self { scale, range }
     }
 
-    /// What stands beside `value`, by a share of the axis.
+    /// The position at a distance from `value`, given as a share of the axis.
     pub(super) fn beside(&self, value: f64, share: f64) -> f64 {
         let Range { start, end } = self.range;
         if logarithmic(self.scale) { value * (end / start).powf(share) } else { value + share * (end - start) }
@@ -36,7 +35,7 @@ impl Ticks {
 
     fn decades(&self) -> Vec<f64> {
         let Range { start, end } = self.range;
-        // Within few decades, labels at the decades alone would be too few.
+        // Over few decades, labels at the decades alone would be too few.
         let multiples: &[f64] = if end / start <= 100.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let powers = start.log10().floor() as i32..=end.log10().ceil() as i32;
         let all = powers.flat_map(|power| multiples.iter().map(move |multiple| multiple * 10f64.powi(power)));
@@ -48,7 +47,7 @@ impl Ranged for Ticks {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// A value beyond an end is drawn at the end.
+    /// A value beyond an end is drawn at that end.
     fn map(&self, value: &f64, pixels: (i32, i32)) -> i32 {
         let Range { start, end } = self.range;
         let within = value.clamp(start, end);
@@ -56,7 +55,7 @@ impl Ranged for Ticks {
         RangedCoordf64::from(from..to).map(&at, pixels)
     }
 
-    /// The grid lines; there are none between those with a label.
+    /// The grid lines; there are none without a label.
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         if hint.weight().allow_light_points() {
             return vec![];
@@ -89,7 +88,7 @@ fn logarithmic(scale: Scale) -> bool {
     matches!(scale, Scale::LogTime | Scale::LogNumber)
 }
 
-/// From the 1, 2 or 5 of a decade below to that above.
+/// The enclosing range between multiples 1, 2 or 5 of decades.
 fn around_decades(low: f64, high: f64) -> Range<f64> {
     let floor = |value: f64| {
         let power = 10f64.powf((value.log10() + 1e-9).floor());

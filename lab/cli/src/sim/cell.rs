@@ -1,4 +1,4 @@
-//! `midflight-lab sim cell`: runs one cell: a description in, a result out. Figures and sweeps run each of their cells like this.
+//! `midflight-lab sim cell`: runs one cell. Figures and sweeps run each of their cells this way.
 
 use super::{SMALLER, traces};
 use crate::cells::{self, Store};
@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Bytes of the longest description of a cell.
+/// Longest description of a cell, in bytes.
 const CELL_MAX: u64 = 16 * MIB;
 
 pub(super) const EXAMPLES: &str = "\
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of where it comes from, and the cell.
+/// The name of the source, and the cell.
 fn read(args: &Args) -> Result<(String, String)> {
     let mut text = String::new();
     match &args.file {
@@ -84,7 +84,7 @@ fn read(args: &Args) -> Result<(String, String)> {
     Ok((source, text))
 }
 
-/// Ends this process when its stdin closes: the parent holds the other end.
+/// The parent holds the other end.
 fn end_with_stdin() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

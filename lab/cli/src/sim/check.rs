@@ -41,9 +41,7 @@ while --shrink looks for smaller trials keeps the smallest so far.
 EXIT CODES
   0 no rule was broken, 1 one was, 2 wrong usage, 130 interrupted";
 
-/// Lines of a trace that are printed.
 const LINES: usize = 60;
-/// How many seeds are tried by default.
 const SEEDS: u64 = 200;
 
 #[derive(ClapArgs)]
@@ -135,7 +133,7 @@ fn campaign<S: Subject>(args: &Args) -> Result<ExitCode> {
         eprintln!("interrupted");
         return Ok(ExitCode::from(usage::INTERRUPTED));
     }
-    // Not among the results, which are the same each time.
+    // Not among the results, which are reproducible.
     eprintln!("{} events in {:.1} s", totals.events, started.elapsed().as_secs_f64());
     if let Some((seed, _)) = totals.first {
         report::<S>(args, &S::draw(seed), &replay_seed::<S>(seed))?;
@@ -163,7 +161,7 @@ fn print<S: Subject>(args: &Args, totals: &Totals) -> Result<ExitCode> {
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs a trial again and prints it for people; shrinks it if that is asked for.
+/// Replays and prints a trial; shrinks it on request.
 fn report<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<Outcome> {
     let (outcome, lines) = run_traced::<S>(trial);
     if let Some(file) = &args.trace {
@@ -182,7 +180,7 @@ fn report<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<Out
     Ok(outcome)
 }
 
-/// The last events, the rule that they broke, and the command that shows them again.
+/// The last events, the broken rule, and the command that replays them.
 fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
     let Some(violation) = &outcome.violation else { return String::new() };
     let mut text = String::new();
@@ -191,13 +189,13 @@ fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
         text += "\n";
     }
     let ms = violation.at as f64 / 1e6;
-    // Writing to a string cannot fail.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "\nat {ms:.3} ms {} is broken: {}", violation.broken.rule, violation.broken.what);
     let _ = writeln!(text, "again: {replay}\n");
     text
 }
 
-/// Shrinks a trial; Ctrl-C ends the search with the smallest so far.
+/// Ctrl-C stops with the smallest trial so far.
 fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     let stop = interrupted_flag()?;
     let progress = super::campaign(None, "smaller trials");
@@ -213,7 +211,7 @@ fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     Ok(small)
 }
 
-/// The number of threads: as asked for, or one per core.
+/// Number of threads: as requested, or one per core.
 pub(super) fn threads(jobs: Option<u16>) -> usize {
     jobs.map_or(cores() as usize, usize::from)
 }

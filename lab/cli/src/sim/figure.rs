@@ -118,14 +118,13 @@ impl Args {
     }
 }
 
-/// By how many seeds a figure goes on whose rows are not all sure.
+/// Seeds to add to a figure with unsure rows.
 const MORE_SEEDS: u64 = 5;
 
-/// A figure that is being run.
 struct Study {
     figure: &'static Figure,
     cases: Vec<Case>,
-    /// How many so far, by column: one of which no row is unsure needs no more because another does.
+    /// Seeds so far, by column: a column without unsure rows gets no more seeds when another does.
     seeds: BTreeMap<Option<&'static str>, u64>,
 }
 
@@ -154,7 +153,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let before = args.compare.as_deref().map(compare::read).transpose()?;
     complain();
-    // Checked now, not after hours of cells.
+    // Check now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells(), columns.folder.as_deref())?;
     recheck::warn(&store)?;
@@ -167,7 +166,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs all figures, and those with rows that are unsure again with more seeds.
+/// Adds seeds to those with unsure rows.
 fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) -> Result<Vec<Shown<'static>>> {
     let pool = Pool::new(parallel(args.jobs))?;
     loop {
@@ -185,7 +184,7 @@ fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) ->
     }
 }
 
-/// How many cells to run at a time.
+/// Cells at a time.
 pub(super) fn parallel(asked: Option<NonZeroUsize>) -> usize {
     asked.map_or(cores() as usize, NonZeroUsize::get)
 }
@@ -206,7 +205,7 @@ fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {
     Ok(wanted)
 }
 
-/// Those that this build can run. Of all figures, others are left out, loudly; one that was named is an error.
+/// The figures that this build can run. Of all figures, the others are skipped with a message; a named one is an error.
 fn runnable(studies: Vec<Study>, all: bool) -> Result<Vec<Study>> {
     let cannot = |study: &Study| !HAS_ILP && study.cases.iter().any(|case| case.cell.needs_ilp());
     let (out, runnable): (Vec<Study>, Vec<Study>) = studies.into_iter().partition(cannot);
@@ -236,7 +235,7 @@ impl Study {
         self.seeds.get(&case.column()).copied().unwrap_or(0)
     }
 
-    /// Whether there are columns that go on with more seeds, as rows of theirs are unsure.
+    /// Returns whether there are unsure rows.
     fn take_more(&mut self, shown: &Shown<'_>, most: u64) -> bool {
         let mut takes_more = false;
         for (column, seeds) in &mut self.seeds {
@@ -249,7 +248,7 @@ impl Study {
         takes_more
     }
 
-    /// Its cells: each case with each seed, seeds of a case side by side.
+    /// Its cells: each case with each seed, the seeds of a case adjacent.
     fn jobs(&self, args: &Args) -> Vec<Job> {
         let job = |case: &Case, seed| {
             let mut cell = case.cell.with_seed(seed);
@@ -264,7 +263,7 @@ impl Study {
         self.cases.iter().flat_map(|case| seeds(case).map(move |seed| job(case, seed))).collect()
     }
 
-    /// Takes as many results as it has cells.
+    /// Takes a result per cell.
     fn show(&self, kept: &mut impl Iterator<Item = Kept>, first_seed: u64) -> Result<Shown<'static>> {
         let (mut outcomes, mut spent) = (Vec::new(), Spent::default());
         for case in &self.cases {
@@ -284,12 +283,11 @@ impl Study {
     }
 }
 
-/// The command that produces it again.
 fn how(args: &Args, seeds: u64, most: u64, columns: &Columns, absent: Option<String>) -> HowRun {
     let names = if args.all { "--all".to_owned() } else { args.names.join(" ") };
     let trace = args.trace.as_ref().map_or(String::new(), |trace| format!(" --trace {}", trace.display()));
     let quick = if args.quick { " --quick" } else { "" };
-    // A folder of the environment is this machine's.
+    // A folder from the environment is specific to this machine.
     let asked = args.traces.as_ref().map_or_else(|| "DIR".into(), |folder| folder.display().to_string());
     let traces = if columns.present.is_empty() { String::new() } else { format!(" --traces {asked}") };
     let first = if args.first_seed == 1 { String::new() } else { format!(" --first-seed {}", args.first_seed) };

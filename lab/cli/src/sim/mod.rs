@@ -1,4 +1,4 @@
-//! `midflight-lab sim`: the simulator. Each file is a subcommand.
+//! `midflight-lab sim`: the simulator.
 
 mod cell;
 mod check;
@@ -12,7 +12,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use midflight_terminal::progress::Progress;
 use std::process::ExitCode;
 
-/// Progress of a campaign, of so many if that is known.
+/// `total` is `None` if unknown.
 fn campaign(total: Option<u64>, what: &'static str) -> Progress {
     Progress::counted(total, what, "{bar:40} {human_pos}/{human_len} {msg}, {per_sec}, {elapsed}")
 }
@@ -49,7 +49,6 @@ enum Command {
     Cell(cell::Args),
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Run(args) => run::run(args),

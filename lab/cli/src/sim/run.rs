@@ -33,7 +33,7 @@ EXIT CODES
   0 all tasks ended, 1 tasks were lost or did not end in time, 2 wrong usage or a scenario that
   cannot be run, 130 interrupted";
 
-/// How many events are simulated between two checks of clock and signals.
+/// Events between two checks of clock and signals.
 const TURN: u64 = 1 << 17;
 
 #[derive(ClapArgs)]
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Whether it came to its end.
+/// Whether the run came to its end.
 fn play(run: &mut Run, stop: &AtomicBool) -> bool {
     let (start, progress) = (Instant::now(), Progress::spinner(LINE_EVERY));
     while !run.advance(TURN) {
@@ -100,14 +100,14 @@ fn play(run: &mut Run, stop: &AtomicBool) -> bool {
         });
     }
     progress.finish();
-    // Not among the results, which are the same each time.
+    // Not among the results, which are reproducible.
     let seconds = start.elapsed().as_secs_f64();
     let events = run.world().events();
     eprintln!("{events} events in {seconds:.1} s, {:.1} million a second", events as f64 / seconds / 1e6);
     true
 }
 
-/// The share of the slots' time in which they ran tasks, until the last task ended, or until now.
+/// Share of the slots' time spent on tasks, until the last task ended, or until now.
 fn utilisation(scenario: &Scenario, run: &Run) -> f64 {
     let (slots, outcome) = (scenario.cluster.all_slots() as f64, run.outcome());
     let until = if outcome.open() == 0 { outcome.last_end } else { run.world().now() };
@@ -186,7 +186,7 @@ fn pass_counters(passes: &Passes) -> [(&'static str, u64); 11] {
     ]
 }
 
-/// Passes a task, in and out; not a number without tasks.
+/// Passes per task, in and out; NaN without tasks.
 fn pass_means(passes: &Passes) -> [(&'static str, f64); 2] {
     [
         ("submit_passes_per_task", passes.submit as f64 / passes.submitted as f64),
@@ -194,7 +194,7 @@ fn pass_means(passes: &Passes) -> [(&'static str, f64); 2] {
     ]
 }
 
-/// The same for people. Writing to a String cannot fail.
+/// Writing to a String cannot fail.
 fn passes_lines(passes: &Passes) -> String {
     let [(_, submit), (_, retrieve)] = pass_means(passes);
     let mut text = format!(
@@ -215,7 +215,7 @@ fn passes_lines(passes: &Passes) -> String {
     text
 }
 
-/// For people. Writing to a String cannot fail.
+/// Writing to a String cannot fail.
 fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
     let (outcome, world) = (run.outcome(), run.world());
     let mut text = format!("{:<12} {:>10}", "", "tasks");

@@ -1,4 +1,4 @@
-//! `midflight-lab sim sweep`: runs all combinations of some values of a cell's parameters.
+//! `midflight-lab sim sweep`: all combinations of values for some of a cell's parameters.
 
 mod results;
 mod spec;

@@ -1,17 +1,17 @@
-//! Where the real traces are, from which cells are sampled. They are no part of Midflight.
+//! Real traces that cells sample from. They are not part of Midflight.
 
 use anyhow::Result;
 use midflight_papers::figures::{TRACES, TraceFile};
 use midflight_terminal::usage;
 use std::path::{Path, PathBuf};
 
-/// The folder with the traces, if the command line does not say; cells in processes of their own have it from there.
+/// The default folder, also for cells in separate processes.
 pub(crate) const VARIABLE: &str = "MIDFLIGHT_TRACES";
 
-/// The folder with the traces: as asked, else of the environment.
+/// `asked`, else from the environment.
 ///
 /// # Errors
-/// If a folder that was asked for is none.
+/// If `asked` is not a folder.
 pub(crate) fn folder(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     let Some(asked) = asked else { return Ok(of_the_environment()) };
     if asked.is_dir() {
@@ -38,7 +38,7 @@ impl Columns {
         Self { folder, present }
     }
 
-    /// What is not shown, and what would show it; nothing if all are there.
+    /// What is missing, and how to get it.
     pub(super) fn absent(&self) -> Option<String> {
         let absent: Vec<&TraceFile> = TRACES.iter().filter(|trace| !self.present.contains(trace)).collect();
         if absent.is_empty() {

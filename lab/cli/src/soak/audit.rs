@@ -1,4 +1,4 @@
-//! What must hold when a cluster is at rest: all tasks have ended, counters add up, memory has not grown.
+//! What must hold at rest: all tasks have ended, counters add up, memory has not grown.
 
 use super::cluster::Cluster;
 use super::findings::Findings;
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long it may take until all is at rest: killed clients' tasks are to be run, too.
+/// Timeout for the cluster to come to rest, including the tasks of killed clients.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long counters that are read one after the other may disagree.
 const AGREE_WITHIN: Duration = Duration::from_secs(10);
-/// Verdicts on malformed datagrams, which no process of a soak sends.
+/// Drop reasons of malformed datagrams, which no process of a soak sends.
 const MALFORMED: [&str; 9] = [
     "truncated",
     "trailing",
@@ -28,7 +28,6 @@ const MALFORMED: [&str; 9] = [
     "bad_priority",
     "bad_argument",
 ];
-/// On the way to a rest.
 #[derive(Debug)]
 pub(super) struct Rest {
     began: Instant,
@@ -51,7 +50,7 @@ impl Rest {
         self.began.elapsed() > PATIENCE
     }
 
-    /// What is not at rest.
+    /// Empty if all is at rest.
     pub(super) fn why(&self, cluster: &Cluster<'_>, totals: &Totals) -> Result<String> {
         let snapshot = cluster.snapshot()?;
         Ok(format!(
@@ -70,17 +69,16 @@ fn queued(snapshot: &Snapshot) -> u64 {
     snapshot.program.queued.iter().map(|&tasks| u64::from(tasks)).sum()
 }
 
-/// Whose gauges are read.
 const WATCHED: [&str; 3] = ["client", "executor", "switch"];
 
 #[derive(Debug)]
 pub(super) struct Audit {
     findings: Arc<Findings>,
     rests: u64,
-    /// At the first rest, and at the last.
+    /// Gauges at the first rest, and at the last.
     first: BTreeMap<&'static str, Gauges>,
     last: BTreeMap<&'static str, Gauges>,
-    /// Programs, maps and links of the switch at the first rest.
+    /// Programs, maps and links at the first rest.
     objects: Option<[usize; 3]>,
 }
 
@@ -93,7 +91,6 @@ impl Audit {
         self.rests
     }
 
-    /// All of it.
     pub(super) fn at_rest(&mut self, cluster: &mut Cluster<'_>, clients: &[Arc<Client>]) -> Result<()> {
         self.rests += 1;
         for client in clients {
@@ -103,8 +100,7 @@ impl Audit {
         let deadline = Instant::now() + AGREE_WITHIN;
         let mut wrong = of_switch(&cluster.snapshot()?);
         while !wrong.is_empty() && Instant::now() < deadline {
-            // Parked executors go on repeating packets, and counters of different processes are not read at the same
-            // moment.
+            // Parked executors keep repeating packets, and counters of different processes are not read at the same moment.
             std::thread::sleep(Duration::from_millis(20));
             wrong = of_switch(&cluster.snapshot()?);
         }
@@ -154,7 +150,7 @@ impl Audit {
     }
 }
 
-/// T1 and T9, as the client counts.
+/// T1 and T9, by the client's counters.
 fn of_client(client: &Client) -> Option<String> {
     let c = client.counts().protocol;
     let (ended, open) = (c.completed + c.cancelled + c.lost, client.open());
@@ -163,7 +159,7 @@ fn of_client(client: &Client) -> Option<String> {
     })
 }
 
-/// What disagrees in a switch without tasks.
+/// Counters that disagree in a switch without tasks.
 fn of_switch(s: &Snapshot) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut must = |so: bool, what: &dyn Fn() -> String| {
@@ -191,7 +187,7 @@ fn of_switch(s: &Snapshot) -> Vec<String> {
     };
     must(packets == given, &|| format!("the shells gave {given} datagrams to the core, which counts {packets}"));
     must(shell("asserted") == 0, &|| format!("the shells count {} asserted", shell("asserted")));
-    // While the process is dead or starved, nothing empties the ring; answers that found no room are requested again.
+    // While the process is dead or starved, nothing empties the ring; responses without room in it are requested again.
     let (left, lost) = (shell("handed_over"), shell("hand_over_failed"));
     must(lost <= left, &|| format!("of {} answers left to the process, {lost} found no room", left + lost));
     wrong
@@ -203,7 +199,7 @@ mod tests {
     use midflight_control::{EngineStatus, Surroundings, TasksStatus};
     use midflight_dataplane::{Tasks, TasksConfig};
 
-    /// Of a switch that served ten tasks and rests.
+    /// A switch that served ten tasks and is at rest.
     fn served() -> Snapshot {
         let stats = Tasks::new(&TasksConfig::default(), 1, 0).unwrap().stats();
         let surroundings = Surroundings {

@@ -1,5 +1,5 @@
-//! The cluster of a soak: one switch, seats for executors, and clients that come and go. All are processes that may be
-//! ended in any way; `tend` starts those again that are to come back.
+//! The cluster of a soak: one switch, seats for executors, and visiting clients. Any process may end in any way; `tend` restarts those that
+//! are due.
 
 use super::findings::Findings;
 use super::gauges::BpfObject;
@@ -19,18 +19,17 @@ use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Hosts of the lab, and where clients are.
 pub(super) const HOSTS: usize = 4;
 pub(super) const CLIENTS: Place = Place::Host(0);
 const VISITORS: Place = Place::Host(3);
-/// How long a process may take to do what it is asked to. The machine may be busy.
+/// Timeout for a process's reaction. The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What an executor is given to end its tasks, each of which takes milliseconds.
+/// Time for an executor to drain its tasks, each of which takes milliseconds.
 const DRAIN: &str = "30s";
 /// A younger process may not handle signals yet.
 const CHILDHOOD: Duration = Duration::from_secs(2);
 
-/// Where executors run and what they offer. The first stays; it can run everything, so nothing waits for the others.
+/// The first stays and can run everything, so no task depends on the others.
 const SEATS: [SeatPlan; 5] = [
     SeatPlan { host: 1, slots: 8, resources: "r0,r1,r2", ipv6: false },
     SeatPlan { host: 1, slots: 16, resources: "r0", ipv6: false },
@@ -38,7 +37,7 @@ const SEATS: [SeatPlan; 5] = [
     SeatPlan { host: 2, slots: 32, resources: "", ipv6: false },
     SeatPlan { host: 3, slots: 4, resources: "r2", ipv6: true },
 ];
-/// Seats whose executors go.
+/// Seats whose executors come and go.
 pub(super) const FICKLE: std::ops::Range<usize> = 1..SEATS.len();
 
 #[derive(Debug)]
@@ -57,7 +56,7 @@ enum Seat {
         process: Process,
         since: Instant,
     },
-    /// It was asked to leave, and to come back so much later.
+    /// Leaving on request, to return after `away`.
     Leaving {
         process: Process,
         since: Instant,
@@ -70,30 +69,28 @@ struct Visitor {
     process: Process,
     since: Instant,
     dies_at: Option<Instant>,
-    /// It may have found no switch when it came, and then gives up.
+    /// It may have found no switch, and then gives up.
     excused: bool,
 }
 
-/// How the switch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Departure {
-    /// It is asked to.
+    /// By a signal that lets it shut down.
     Asked,
     Killed,
 }
 
-/// What happens to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
-    /// The next one takes it over. Only the kernel engine can.
+    /// The next switch takes it over. Only with the kernel engine.
     Kept,
-    /// It is gone, and its programs with it, until the next one comes.
+    /// It is lost, with the switch's programs, until the next switch starts.
     Gone,
-    /// The next one throws it away. Only the kernel engine can.
+    /// The next switch discards it. Only with the kernel engine.
     ThrownAway,
 }
 
-/// What was done so far.
+/// Counts of disturbances so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Deeds {
     pub(super) executors_left: u64,
@@ -115,7 +112,7 @@ pub(super) struct Cluster<'lab> {
     visitors: Vec<Visitor>,
     /// BPF objects that switches have had.
     objects: BTreeSet<BpfObject>,
-    /// Tasks that went silent with their slots, at switches before the present one.
+    /// Tasks expired with their silent slots at earlier switches.
     expired_before: u64,
     pub(super) deeds: Deeds,
 }
@@ -143,7 +140,6 @@ impl<'lab> Cluster<'lab> {
         if ipv6 { (SWITCH_IPV6, self.port).into() } else { (SWITCH_IPV4, self.port).into() }
     }
 
-    /// `/status` of the switch.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
         let http = format!("127.0.0.1:{DEFAULT_HTTP_PORT}");
         let text = self.lab.within(Place::Switch, || switches::status(&http))??;
@@ -154,7 +150,7 @@ impl<'lab> Cluster<'lab> {
         self.switch.as_ref().map(Process::id)
     }
 
-    /// Of the executor that stays.
+    /// Id of the executor that stays.
     pub(super) fn executor_id(&self) -> Option<u32> {
         match &self.seats[0] {
             Seat::Taken { process, .. } => Some(process.id()),
@@ -162,7 +158,6 @@ impl<'lab> Cluster<'lab> {
         }
     }
 
-    /// BPF objects that the present switch has.
     pub(super) fn bpf_objects(&mut self) -> Result<BTreeSet<BpfObject>> {
         let Some(switch) = self.switch_id() else { return Ok(BTreeSet::new()) };
         let objects = BpfObject::of(switch)?;
@@ -170,12 +165,12 @@ impl<'lab> Cluster<'lab> {
         Ok(objects)
     }
 
-    /// Tasks that went silent with their slots.
+    /// Tasks expired with their silent slots.
     pub(super) fn expired(&self) -> Result<u64> {
         Ok(self.expired_before + self.snapshot()?.program.tasks.expired)
     }
 
-    /// Notices processes that have ended, and starts those that are due. Must be called often.
+    /// Detects exits, and starts what is due. Call often.
     pub(super) fn tend(&mut self) -> Result<()> {
         for number in 0..self.seats.len() {
             self.tend_seat(number)?;
@@ -247,11 +242,11 @@ impl<'lab> Cluster<'lab> {
                 None => still_here.push(visitor),
             }
         }
-        self.visitors = still_here; // who is not among them is killed
+        self.visitors = still_here; // kills the others
         Ok(())
     }
 
-    /// An executor is asked to leave, if one is there that is old enough.
+    /// Asks an executor to leave, if it is old enough.
     pub(super) fn send_away(&mut self, number: usize, away: Duration) {
         let seat = std::mem::replace(&mut self.seats[number], Seat::Empty(Instant::now()));
         self.seats[number] = match seat {
@@ -264,7 +259,7 @@ impl<'lab> Cluster<'lab> {
         };
     }
 
-    /// An executor is killed, if one is there, and be it leaving.
+    /// Kills an executor, even if it is leaving.
     pub(super) fn kill(&mut self, number: usize, away: Duration) {
         if !matches!(self.seats[number], Seat::Empty(_)) {
             self.seats[number] = Seat::Empty(Instant::now() + away);
@@ -272,7 +267,7 @@ impl<'lab> Cluster<'lab> {
         }
     }
 
-    /// A client comes, with these arguments of `submit`; it dies after a while, or goes when it is served.
+    /// A client with these arguments of `submit`. Killed after `dies_after`, or exits when served.
     pub(super) fn visit(&mut self, args: &[&str], dies_after: Option<Duration>) -> Result<()> {
         let switch = self.switch_address(false).to_string();
         let mut command = quiet(at(self.lab, VISITORS)?);
@@ -282,7 +277,7 @@ impl<'lab> Cluster<'lab> {
         Ok(())
     }
 
-    /// Whether nobody visits, and every executor is there.
+    /// All executors and no visitors are present.
     pub(super) fn is_complete(&self, snapshot: &Snapshot) -> bool {
         let slots: u32 = SEATS.iter().map(|plan| plan.slots).sum();
         let all_taken = self.seats.iter().all(|seat| matches!(seat, Seat::Taken { .. }));
@@ -301,7 +296,7 @@ impl<'lab> Cluster<'lab> {
         }
     }
 
-    /// The switch goes, and after a while the next one comes.
+    /// The next one starts after `gap`.
     pub(super) fn change_switch(&mut self, departure: Departure, queue: Queue, gap: Duration) -> Result<()> {
         let before = self.snapshot()?;
         self.bpf_objects()?;
@@ -363,7 +358,7 @@ impl<'lab> Cluster<'lab> {
         Ok(())
     }
 
-    /// What was kept goes.
+    /// Detaches the kept queue.
     fn detach(&self) -> Result<bool> {
         let listen = format!("[::]:{}", self.port);
         let output = quiet(at(self.lab, Place::Switch)?).args(["switch", "--detach", "--listen", &listen]).output()?;
@@ -374,7 +369,7 @@ impl<'lab> Cluster<'lab> {
         Ok(!said.contains("nothing is kept"))
     }
 
-    /// All leave; then nothing of theirs may be left.
+    /// Checks that nothing is left.
     pub(super) fn end(mut self) -> Result<()> {
         self.bpf_objects()?;
         for number in 0..self.seats.len() {
@@ -400,7 +395,7 @@ impl<'lab> Cluster<'lab> {
         if String::from_utf8_lossy(&output.stdout).contains("prog/xdp") {
             self.findings.add("an XDP program is left on an interface of the switch");
         }
-        // The kernel frees them a moment after the last user has gone.
+        // The kernel frees them a moment after their last user has gone.
         let deadline = Instant::now() + PATIENCE;
         let mut left: Vec<BpfObject> = self.objects.iter().copied().collect();
         loop {
@@ -423,7 +418,7 @@ impl<'lab> Cluster<'lab> {
     }
 }
 
-/// The log of a switch, without the lines that it always writes when its queue is kept.
+/// Prints the log of a switch, without the usual lines about a kept queue.
 fn pass_on(said: ChildStderr) {
     for line in BufReader::new(said).lines().map_while(Result::ok) {
         if !line.starts_with("its programs serve on") {
@@ -432,7 +427,7 @@ fn pass_on(said: ChildStderr) {
     }
 }
 
-/// It logs only errors. Ctrl-C is handled by the soak, so it must not reach it.
+/// Errors only. Ctrl-C must not reach it: the soak handles it.
 fn quiet(mut command: Command) -> Command {
     use std::os::unix::process::CommandExt;
     command.env("RUST_LOG", "error").process_group(0);

@@ -1,4 +1,4 @@
-//! `midflight-lab soak`: a cluster in a lab under load and disturbance, for as long as one likes.
+//! `midflight-lab soak`: a cluster in a lab under load and disturbance.
 
 use crate::engines::{LabEngine, Named};
 use crate::soak::{self, Plan};
@@ -29,7 +29,6 @@ EXIT CODES
   0 all was as it should be, 1 something was not (each on a line that begins with WRONG), or it
   could not be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
 
-/// Longer than anybody waits: a year.
 const MINUTES_MAX: f64 = 525_600.0;
 
 /// What the command line says.
@@ -53,7 +52,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     midflight_net::available()?;
     if let Some(why) = args.engine.missing() {

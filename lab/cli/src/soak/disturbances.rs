@@ -1,4 +1,4 @@
-//! The disturbances of a soak and their times, drawn from a seed.
+//! Disturbances of a soak and their times, drawn from a seed.
 
 use super::cluster::{Cluster, Departure, FICKLE, Queue};
 use crate::engines::LabEngine;
@@ -7,15 +7,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use std::time::{Duration, Instant};
 
-/// The longest time between two events.
+/// Longest time between two events.
 const CALM_MS: u64 = 1_200;
-/// The longest time that an executor stays away, and that there is no switch.
+/// Longest absence of an executor or the switch.
 const AWAY_MS: u64 = 3_000;
 const GAP_MS: u64 = 800;
-/// The longest life of clients that are to be killed.
+/// Longest life of clients that are to be killed.
 const LIFE_MS: u64 = 500;
 
-/// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     ExecutorLeaves,

@@ -1,11 +1,9 @@
-//! What a soak finds wrong.
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many findings are kept; all are counted. One bug is usually found many times.
+/// All are counted. One bug is usually found many times.
 const KEPT_MAX: usize = 30;
 
-/// From any thread.
+/// Shared by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Mutex<Found>);
 
@@ -16,7 +14,6 @@ struct Found {
 }
 
 impl Findings {
-    /// Something is not as it should be.
     pub(crate) fn add(&self, what: impl Into<String>) {
         let mut found = self.lock();
         found.count += 1;
@@ -31,7 +28,6 @@ impl Findings {
         self.lock().count
     }
 
-    /// The first of them.
     pub(crate) fn first(&self) -> Vec<String> {
         self.lock().first.clone()
     }

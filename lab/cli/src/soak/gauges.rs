@@ -1,23 +1,20 @@
-//! The resources of a process: memory, descriptors, BPF objects. In a soak none of them may grow.
+//! Resources of a process: memory, descriptors, BPF objects. None may grow in a soak.
 
 use crate::memory;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Memory may grow by a part, and by this much anyhow: allocators keep some for later.
+/// Growth of memory that is always allowed: allocators keep some for later.
 const RSS_SLACK_KIB: u64 = 16 << 10;
-/// One in so many.
+/// One part in this many is also allowed.
 const RSS_SLACK_PART: u64 = 4;
-/// Connections for arguments by reference: executors keep some for the next one, for half a minute.
+/// For connections of arguments by reference, which executors keep for half a minute.
 const FDS_SLACK: usize = 64;
 
-/// The resources of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gauges {
-    /// Resident memory.
     pub(super) rss_kib: u64,
-    /// Open descriptors.
     pub(super) fds: usize,
 }
 
@@ -30,7 +27,7 @@ impl Gauges {
         Ok(Self { rss_kib, fds })
     }
 
-    /// What has grown since `before`, more than chance allows.
+    /// What has grown since `before` by more than the slack.
     pub(super) fn grown_since(&self, before: &Self) -> Option<String> {
         let rss_most = before.rss_kib + before.rss_kib / RSS_SLACK_PART + RSS_SLACK_KIB;
         if self.rss_kib > rss_most {
@@ -40,7 +37,7 @@ impl Gauges {
     }
 }
 
-/// Something that lives in the kernel, by its number there; numbers are not used again soon.
+/// A kernel object by its id; ids are not reused soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BpfObject {
     Program(u32),
@@ -49,16 +46,16 @@ pub(super) enum BpfObject {
 }
 
 impl BpfObject {
-    /// Those of which a process has descriptors.
+    /// The process has descriptors of them.
     pub(super) fn of(process: u32) -> Result<BTreeSet<Self>> {
         let path = format!("/proc/{process}/fdinfo");
         let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
-        // One that is closed meanwhile cannot be read.
+        // A descriptor that was closed since cannot be read.
         let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
         Ok(texts.filter_map(|text| Self::named_in(&text)).collect())
     }
 
-    /// A descriptor of a link also names its program.
+    /// A link's descriptor also names its program.
     fn named_in(fdinfo: &str) -> Option<Self> {
         let number = |key: &str| {
             let value = fdinfo.lines().find_map(|line| line.strip_prefix(key))?;
@@ -68,12 +65,12 @@ impl BpfObject {
         link.or_else(|| number("map_id:").map(Self::Map)).or_else(|| number("prog_id:").map(Self::Program))
     }
 
-    /// Whether the kernel still has it.
+    /// Whether it still exists in the kernel.
     pub(super) fn exists(self) -> io::Result<bool> {
         const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
         const BPF_MAP_GET_FD_BY_ID: libc::c_int = 14;
         const BPF_LINK_GET_FD_BY_ID: libc::c_int = 30;
-        /// The part of `union bpf_attr` that these commands read: the number, where to go on, flags.
+        /// The used part of `union bpf_attr`: id, next id, flags.
         #[repr(C)]
         struct ById([u32; 3]);
         let (command, id) = match self {
@@ -87,7 +84,7 @@ impl BpfObject {
         if let Ok(fd) = i32::try_from(fd)
             && fd >= 0
         {
-            // SAFETY: the descriptor is new, and nobody else knows it.
+            // SAFETY: the descriptor is new, and nothing else owns it.
             drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd) });
             return Ok(true);
         }

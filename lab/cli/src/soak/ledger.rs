@@ -1,5 +1,4 @@
-//! The ledger: every task that was submitted, and its results. A task must end exactly once, with the result of its
-//! function.
+//! Every submitted task, and its results. A task must end exactly once, with the result of its function.
 
 use super::findings::Findings;
 use anyhow::Result;
@@ -9,14 +8,13 @@ use midflight_tasks::functions::{Began, ExecResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// What the results of a job must be.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
     /// Of `noop`.
     Nothing,
-    /// Of `sleep` and `spin`: they took at least that long.
+    /// Of `sleep` and `spin`: their least duration.
     Took(Nanos),
-    /// Of `exec`: what each task's command prints.
+    /// Of `exec`: the output of each task's command.
     Prints(Vec<Vec<u8>>),
 }
 
@@ -31,20 +29,18 @@ impl Expected {
     }
 }
 
-/// All jobs of a soak.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     findings: Arc<Findings>,
     submitted: AtomicU64,
     ok: AtomicU64,
     cancelled: AtomicU64,
-    /// Ended in another way; each is a finding.
+    /// Tasks with any other end; each is a finding.
     wrong: AtomicU64,
     /// Results of second and later attempts.
     again: AtomicU64,
 }
 
-/// One job.
 #[derive(Debug)]
 struct Page {
     number: u64,
@@ -54,14 +50,12 @@ struct Page {
     cancelling: AtomicBool,
 }
 
-/// A job that was submitted.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) handle: JobHandle,
     page: Arc<Page>,
 }
 
-/// What has happened so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Totals {
     pub(crate) submitted: u64,
@@ -88,7 +82,6 @@ impl Ledger {
         Ok(Entry { handle, page })
     }
 
-    /// A task has ended.
     fn note(&self, page: &Page, index: usize, outcome: TaskOutcome) {
         let task = || format!("task {}", page.number + index as u64);
         if page.ends[index].fetch_add(1, Relaxed) > 0 {
@@ -110,7 +103,7 @@ impl Ledger {
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        // In this order: what ends meanwhile was submitted before.
+        // Read the ends first: a task that ends in between was already submitted.
         let (ok, cancelled) = (self.ok.load(Relaxed), self.cancelled.load(Relaxed));
         let ended = ok + cancelled + self.wrong.load(Relaxed);
         let submitted = self.submitted.load(Relaxed);
@@ -120,13 +113,12 @@ impl Ledger {
 }
 
 impl Entry {
-    /// Asks for what has not been assigned not to be run.
+    /// Cancels tasks that have not been assigned.
     pub(crate) fn cancel(&self) {
         self.page.cancelling.store(true, Relaxed);
         self.handle.cancel();
     }
 
-    /// Tasks that have not ended.
     pub(crate) fn open(&self) -> usize {
         self.page.ends.iter().filter(|ends| ends.load(Relaxed) == 0).count()
     }

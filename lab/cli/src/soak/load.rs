@@ -1,5 +1,4 @@
-//! The load of a soak, all at the same time: jobs of all sizes, levels and masks, single tasks, tasks that are cancelled,
-//! commands with short and long arguments.
+//! Concurrent loads of a soak: jobs of all sizes, levels and masks, single tasks, cancelled tasks, commands with short and long arguments.
 
 use super::ledger::{Entry, Expected, Ledger};
 use anyhow::Result;
@@ -14,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Masks of tasks: none, r0, r1, both, r2. Each has executors that may run it.
+/// None, r0, r1, both, r2. Each has executors.
 const MASKS: [u8; 5] = [0b000, 0b001, 0b010, 0b011, 0b100];
-/// Jobs of a kind that are in flight.
+/// Jobs in flight per kind.
 const JOBS: usize = 6;
-/// The longest round trip that is recorded as it is: a minute. Longer ones count as this.
+/// The largest recorded round trip, one minute. Longer ones count as this.
 const ROUND_TRIP_MAX_US: u64 = 60_000_000;
 const PAUSED_NAP: Duration = Duration::from_millis(5);
 
-/// What all loads share.
+/// Pauses and stops all loads.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     stopped: AtomicBool,
@@ -34,12 +33,12 @@ impl Gate {
         self.paused.store(paused, Relaxed);
     }
 
-    /// For good.
+    /// Permanently.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }
 
-    /// Waits while it is closed; `false` once it is for good.
+    /// Waits while paused; `false` once stopped.
     fn pass(&self) -> bool {
         while self.paused.load(Relaxed) && !self.stopped.load(Relaxed) {
             std::thread::sleep(PAUSED_NAP);
@@ -48,7 +47,6 @@ impl Gate {
     }
 }
 
-/// Threads that submit until the gate stops them.
 #[derive(Debug)]
 pub(super) struct Loads {
     gate: Arc<Gate>,
@@ -56,7 +54,6 @@ pub(super) struct Loads {
     singles: JoinHandle<Result<Histogram<u64>>>,
 }
 
-/// What one thread has.
 struct Load {
     client: Arc<Client>,
     ledger: Arc<Ledger>,
@@ -65,7 +62,7 @@ struct Load {
 }
 
 impl Loads {
-    /// Through the clients in turn.
+    /// Spreads the loads over the clients.
     pub(super) fn start(clients: &[Arc<Client>], ledger: &Arc<Ledger>, seed: u64) -> Self {
         let gate = Arc::new(Gate::default());
         let load = |number: u64| Load {
@@ -89,7 +86,7 @@ impl Loads {
         &self.gate
     }
 
-    /// Stops them; the round trips of single tasks in microseconds.
+    /// Returns the round trips of single tasks in microseconds.
     pub(super) fn end(self) -> Result<Histogram<u64>> {
         self.gate.stop();
         let panicked = |_| anyhow::anyhow!("a load panicked");
@@ -131,7 +128,7 @@ impl Load {
         }
     }
 
-    /// One task at a time, each waited for.
+    /// One task at a time.
     fn singles(mut self) -> Result<Histogram<u64>> {
         let mut round_trips = Histogram::new_with_max(ROUND_TRIP_MAX_US, 3)?;
         while self.gate.pass() {
@@ -145,7 +142,7 @@ impl Load {
         Ok(round_trips)
     }
 
-    /// Jobs of which a part is cancelled while the rest runs.
+    /// A part of each job is cancelled while the rest runs.
     fn cancels(mut self) -> Result<()> {
         const TIME: u64 = 2_000_000;
         let mut jobs = VecDeque::new();
@@ -162,7 +159,7 @@ impl Load {
         Ok(())
     }
 
-    /// Commands that print a text of their own; their arguments are in the packet, or by reference.
+    /// Commands that print a text of their own, with arguments in the packet or by reference.
     fn commands(mut self) -> Result<()> {
         let mut jobs = VecDeque::new();
         let mut number = 0_u64;
@@ -180,7 +177,7 @@ impl Load {
         Ok(())
     }
 
-    /// Waits for the oldest job where there are too many; what is done is forgotten.
+    /// Waits for the oldest job if there are too many.
     fn make_room(&self, jobs: &mut VecDeque<Entry>) {
         while jobs.len() >= JOBS && self.gate.pass() {
             let oldest = &jobs[0];
@@ -190,7 +187,6 @@ impl Load {
         }
     }
 
-    /// Up to so many microseconds.
     fn nap(&mut self, most_us: u64) {
         std::thread::sleep(Duration::from_micros(self.random.random_range(0..=most_us)));
     }

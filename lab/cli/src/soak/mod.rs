@@ -1,15 +1,5 @@
-//! A soak: a cluster in a lab that loses packets, under a load of all kinds of tasks, while executors, clients and the
-//! switch itself start, end and are killed. Now and then all load stops, and the counters of all processes must add up.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `cluster` | the processes: how they start, end, and start again |
-//! | `load` | what clients ask for |
-//! | `ledger` | every task and its results |
-//! | `disturbances` | which process starts, ends or is killed when, from a seed |
-//! | `audit` | what must hold when nothing runs |
-//! | `gauges` | memory, descriptors and BPF objects |
-//! | `findings` | what was wrong |
+//! A soak: a cluster in a lab that loses packets, under a load of all kinds of tasks, while executors, clients and the switch start, stop
+//! and are killed. Now and then the load pauses, and the counters of all processes must add up.
 
 mod audit;
 mod cluster;
@@ -36,18 +26,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Clients that stay, in this process.
+/// Clients in this process.
 const RESIDENTS: usize = 2;
-/// Between two checks of which processes have ended and what is to happen.
+/// Interval of checks for exited processes and due events.
 const TURN: Duration = Duration::from_millis(20);
-/// Between two lines of progress.
+/// Interval of progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Between two rests: a part of the whole, within bounds.
+/// Interval of rests: a fraction of the whole, within bounds.
 const RESTS: u32 = 8;
 const REST_LEAST: Duration = Duration::from_secs(8);
 const REST_MOST: Duration = Duration::from_secs(120);
 
-/// The options of a soak.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
@@ -56,18 +45,15 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// The results of a soak.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) measures: Vec<Measure>,
-    /// The first findings.
+    /// The first ones.
     pub(crate) findings: Vec<String>,
 }
 
-/// The whole soak.
-///
 /// # Errors
-/// If it cannot run, or the switch ended by itself; [`midflight_net::LabError::Interrupted`] once the flag is set.
+/// If it cannot run, or the switch exited by itself; [`midflight_net::LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let options = Options::new(format!("soak{}", std::process::id()), HOSTS).loss(plan.loss);
     let lab = Lab::up_unless(&options, interrupted)?;
@@ -77,7 +63,7 @@ pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     report
 }
 
-/// Detaches what the switch on this port kept, when it is dropped.
+/// Detaches on drop what the switch on this port kept.
 struct KeptQueue {
     engine: LabEngine,
 }
@@ -96,7 +82,7 @@ impl KeptQueue {
 impl Drop for KeptQueue {
     fn drop(&mut self) {
         if self.engine == LabEngine::Kernel {
-            // Usually there is nothing: it was detached before.
+            // Usually it is already detached.
             let _ = midflight_host::detach(own_port());
         }
     }
@@ -146,7 +132,6 @@ impl<'a> Soak<'a> {
         self.end()
     }
 
-    /// The work of every turn: tends the cluster and reports progress.
     fn turn(&mut self) -> Result<()> {
         lab_guard::unless(self.interrupted, self.lab)?;
         std::thread::sleep(TURN);

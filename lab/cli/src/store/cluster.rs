@@ -1,4 +1,4 @@
-//! A store as processes of this program: on loopback, or each on a host of a lab.
+//! A store as processes of this program, on loopback or on hosts of a lab.
 
 use super::disks::SmallDisk;
 use super::slow_sync::SlowSync;
@@ -16,40 +16,38 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Until a store that has just started, or lost a process, is well again.
+/// Timeout for a store to become healthy after it starts or loses a process.
 const WELL: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How many entries a replica may be behind while clients write.
+/// Entries that a replica may lag while clients write.
 const BEHIND: u64 = 100;
-/// A lab's hosts: a client, then the replicas, the switch that stands by, and more clients.
+/// A lab's hosts: a client, then the replicas, the standby switch, and more clients.
 const FIRST_CLIENT: usize = 0;
 
-/// The first switch of a store, which it prefers, and the other one.
+/// The preferred switch, and the other one.
 pub(crate) const FIRST: usize = 1;
 pub(crate) const STANDBY: usize = 2;
 
-/// What a store is to be like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) replicas: usize,
-    /// One, or another that stands by.
+    /// One, or two with a standby.
     pub(crate) switches: usize,
     /// Hosts with clients, in a lab.
     pub(crate) clients: usize,
-    /// Each replica has a small file system of its own.
+    /// Each replica has its own small file system.
     pub(crate) small_disks: bool,
-    /// Syncs of each replica can be made slow.
+    /// Syncs can be slowed down.
     pub(crate) slow_disks: bool,
-    /// How its reads are served.
     pub(crate) reads: ReadMode,
-    /// Which of the replicas that are up to date gets a read.
+    /// Which of the consistent replicas gets a read.
     pub(crate) policy: Policy,
-    /// Which way answers go.
+    /// The path of responses.
     pub(crate) reply_check: ReplyCheck,
 }
 
 impl Size {
-    /// A small store as most are.
+    /// Small, with the usual settings.
     pub(crate) const USUAL: Self = Self {
         replicas: 3,
         switches: 1,
@@ -61,21 +59,19 @@ impl Size {
         reply_check: ReplyCheck::Strict,
     };
 
-    /// Hosts of a lab for it.
     pub(crate) fn hosts(&self) -> usize {
         self.replicas + (self.switches - 1) + self.clients
     }
 }
 
-/// Where the processes are.
 #[derive(Clone, Copy)]
 pub(crate) enum Ground<'l> {
     Loopback,
-    /// The first switch has this engine; the one that stands by is always a process.
+    /// The engine is the first switch's; the standby is a process.
     Lab(&'l Lab, LabEngine),
 }
 
-/// Ends its processes and removes its files when it is dropped.
+/// Stops on drop, and removes its files.
 pub(crate) struct Cluster<'l> {
     ground: Ground<'l>,
     size: Size,
@@ -88,7 +84,7 @@ pub(crate) struct Cluster<'l> {
 }
 
 impl<'l> Cluster<'l> {
-    /// All processes are started; [`Cluster::wait_until_well`] waits until it serves.
+    /// [`Cluster::wait_until_well`] waits until it serves.
     pub(crate) fn start(ground: Ground<'l>, size: Size) -> Result<Self> {
         let addresses = match ground {
             Ground::Loopback => on_loopback(&size)?,
@@ -123,7 +119,6 @@ impl<'l> Cluster<'l> {
         self.disks.get(id - 1).map_or(&self.directory, SmallDisk::path).join(format!("data-{id}"))
     }
 
-    /// Where all its files are.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -132,7 +127,6 @@ impl<'l> Cluster<'l> {
         self.size
     }
 
-    /// The lab in which it is.
     pub(crate) fn lab(&self) -> Option<&'l Lab> {
         match self.ground {
             Ground::Loopback => None,
@@ -140,7 +134,7 @@ impl<'l> Cluster<'l> {
         }
     }
 
-    /// A client on one of the clients' hosts, from 0.
+    /// `number` of a client's host, from 0.
     pub(crate) fn client(
         &self,
         number: usize,
@@ -155,7 +149,7 @@ impl<'l> Cluster<'l> {
         client.context("cannot start a client")
     }
 
-    /// Starts a process, and waits until it says that it runs. What it says on stderr goes to a file.
+    /// Waits until it runs. Its stderr goes to a file.
     fn begin(&self, name: &str, mut command: Command) -> Result<Process> {
         let path = self.log(name);
         let log = File::options().create(true).append(true).open(&path).context("cannot make a log")?;
@@ -169,11 +163,11 @@ impl<'l> Cluster<'l> {
         self.directory.join(format!("{name}.log"))
     }
 
-    /// What all processes have said on stderr, each behind its name.
+    /// Stderr of all processes, with their names.
     pub(crate) fn said(&self) -> String {
         let numbered = |what: &'static str, count| (1..=count).map(move |number| format!("{what}-{number}"));
         let names = numbered("switch", self.size.switches).chain(numbered("replica", self.size.replicas));
-        // One that has said nothing may have no file.
+        // A process without output may have no file.
         names
             .map(|name| format!("{name}:\n{}\n", std::fs::read_to_string(self.log(&name)).unwrap_or_default()))
             .collect()
@@ -235,22 +229,20 @@ impl<'l> Cluster<'l> {
         self.replicas[id - 1].as_mut().context("the replica does not run")
     }
 
-    /// Those of the replicas that run, in the order of their numbers.
+    /// The running replicas, in the order of their numbers.
     pub(crate) fn replicas(&self) -> impl Iterator<Item = &Process> {
         self.replicas.iter().flatten()
     }
 
-    /// All processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = &Process> {
         self.switches.iter().chain(&self.replicas).flatten()
     }
 
-    /// The small file system of a replica.
     pub(crate) fn disk(&self, id: usize) -> Result<&SmallDisk> {
         self.disks.get(id - 1).context("the store has no small disks")
     }
 
-    /// Each sync of a replica takes this much longer from now on.
+    /// Delays each sync of a replica by `by` from now on.
     pub(crate) fn slow_disk(&self, id: usize, by: Duration) -> Result<()> {
         self.slow.as_ref().context("the store has no slow disks")?.set(id, by)
     }
@@ -263,7 +255,7 @@ impl<'l> Cluster<'l> {
         self.set.replicas.iter().filter_map(ask).collect()
     }
 
-    /// The leader, and the number of the switch that has its session.
+    /// The leader's status, and the number of the switch that has its session.
     fn led(&self) -> Option<(ReplicaStatus, usize)> {
         self.statuses().into_iter().find_map(|status| {
             let at = status.session.as_ref()?.switch;
@@ -282,7 +274,7 @@ impl<'l> Cluster<'l> {
         Ok(self.led().context("no replica has a session")?.1)
     }
 
-    /// The replica has noticed that its disk is full.
+    /// Waits until the replica has detected that its disk is full.
     pub(crate) fn wait_until_full(&self, id: usize) -> Result<()> {
         let deadline = Instant::now() + WELL;
         while !self.statuses().iter().any(|status| status.replica == id as u64 && status.disk_full) {
@@ -292,7 +284,7 @@ impl<'l> Cluster<'l> {
         Ok(())
     }
 
-    /// All replicas run and have what the leader has committed; it has a session.
+    /// All replicas run and have what the leader has committed, and the leader has a session.
     pub(crate) fn wait_until_well(&self) -> Result<()> {
         let deadline = Instant::now() + WELL;
         while Instant::now() < deadline {
@@ -311,7 +303,7 @@ impl<'l> Cluster<'l> {
             && statuses.iter().all(|status| status.applied + BEHIND >= leader.committed)
     }
 
-    /// Brings the session to the first switch, and waits until all is well.
+    /// Moves the session to the first switch.
     pub(crate) fn bring_home(&mut self) -> Result<()> {
         self.wait_until_well()?;
         if self.active_switch()? != FIRST {
@@ -332,12 +324,12 @@ impl Drop for Cluster<'_> {
         self.switches.clear();
         self.replicas.clear();
         self.disks.clear();
-        // What cannot be removed from the temporary directory stays there.
+        // Leftovers stay in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Of a lab: where a replica runs, the switch that stands by, and clients.
+/// Hosts of a lab for a replica, for the standby switch, and for clients.
 pub(crate) fn replica_host(id: usize) -> usize {
     FIRST_CLIENT + id
 }
@@ -375,7 +367,7 @@ fn in_lab(lab: &Lab, size: &Size) -> Result<SetTable> {
     Ok(set)
 }
 
-/// An address that was free a moment ago.
+/// Free a moment ago.
 fn free_udp() -> Result<SocketAddr> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?)
 }

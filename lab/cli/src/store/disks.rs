@@ -1,4 +1,4 @@
-//! File systems that can be full: a small one in memory for each replica.
+//! Small file systems in memory, one per replica.
 
 use anyhow::{Context, Result};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Enough for a replica for as long as a run takes.
+/// Enough for a replica during a run.
 const SIZE: &str = "size=64m";
 
-/// Mounted until it is dropped.
+/// Unmounted on drop.
 #[derive(Debug)]
 pub(crate) struct SmallDisk(PathBuf);
 
@@ -31,11 +31,10 @@ impl SmallDisk {
         Path::new(&self.0).join("filler")
     }
 
-    /// Leaves no byte free.
     pub(crate) fn fill(&self) -> Result<()> {
         let mut filler = File::create(self.filler()).context("cannot fill a small disk")?;
         let block = [0xAA; 1 << 16];
-        // At the end by small steps, so that nothing fits.
+        // Finish in small steps, so that nothing fits.
         for step in [block.len(), 4096, 1] {
             while match filler.write(&block[..step]) {
                 Ok(_) => true,
@@ -53,7 +52,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // What is still in use goes with its last user.
+        // If it is in use, it disappears with its last user.
         let _ = unmount(&self.0, UnmountFlags::DETACH);
     }
 }

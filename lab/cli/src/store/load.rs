@@ -1,4 +1,4 @@
-//! `midflight-lab load store`: clients that read and write a store as fast as it answers.
+//! `midflight-lab load store`: clients that read and write as fast as a store answers.
 
 use super::worker::{Done, Plan, Shared, Worker};
 use anyhow::{Context, Result, anyhow, bail};
@@ -17,12 +17,10 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Client ids that one client of the store may have.
+/// Ids of one client of the store.
 const LANES_MAX: usize = 256;
-/// How often the end of the time is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Of the help.
 pub(crate) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab load store --seconds 10 --clients 16
@@ -76,13 +74,12 @@ fn share(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("must be 0 to 1".into()) }
 }
 
-/// Runs it and returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.history {
         files::check_output("--history", file)?;
     }
     let keeps_history = args.history.is_some();
-    // A history begins with keys that are not there.
+    // A history starts with keys that do not exist.
     let prefix = if keeps_history { format!("load-{:016x}-", rand::random::<u64>()) } else { "load-".into() };
     let plan = Plan { keys: args.keys, prefix, reads: args.reads, value_bytes: args.value_bytes.into(), keeps_history };
     let lanes = usize::from(args.clients).min(LANES_MAX);
@@ -115,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All of them until the time is over, or a signal asks to end.
+/// Runs all workers until the time is over, or a signal.
 fn run_all(workers: Vec<Worker<'_>>, shared: &Shared, time: Duration) -> Result<(Vec<Done>, Duration)> {
     let interrupted = interrupted_flag()?;
     let started = Instant::now();

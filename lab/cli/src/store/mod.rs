@@ -1,11 +1,4 @@
-//! What measures and checks a store.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `load` | `midflight-lab load store`: clients, each of which waits for its answers, and the history of what they did and saw |
-//! | `worker` | one such client |
-//! | `cluster`, `disks`, `slow_sync` | a store as processes, on loopback or in a lab; full and slow disks |
-//! | `faults` | `midflight-lab faults`: what clients see while its parts fail |
+//! Measures and checks a store.
 
 pub(crate) mod cluster;
 mod disks;

@@ -1,4 +1,4 @@
-//! Disks that can be made slow: a library, loaded into a replica, that waits before each sync as long as a file says.
+//! Slow disks: a library that delays each sync of a replica by the time in a file.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,6 @@ pub(super) struct SlowSync {
 }
 
 impl SlowSync {
-    /// Compiles the library.
     pub(super) fn build(directory: &Path) -> Result<Self> {
         let slow = Self { directory: directory.to_owned() };
         let source = directory.join("slow-sync.c");
@@ -53,7 +52,7 @@ impl SlowSync {
         self.directory.join(format!("slow-sync-{id}"))
     }
 
-    /// The command's process has a disk that can be made slow.
+    /// Loads the library.
     pub(super) fn preload(&self, command: &mut Command, id: usize) {
         command.env("LD_PRELOAD", self.library()).env(VARIABLE, self.file(id));
     }

@@ -1,4 +1,4 @@
-//! A client that does one operation after the other, each on a random key.
+//! A client with one operation at a time, each on a random key.
 
 use hdrhistogram::Histogram;
 use midflight_host::clock;
@@ -8,31 +8,29 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// The longest latency that is recorded as it is: a minute. Longer ones count as this.
+/// The largest recorded latency, one minute. Longer ones count as this.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// Digits of the number that each value is.
+/// Each value is a number with this many digits.
 const DIGITS: usize = 19;
-/// Longer ones are not compared: a CAS has two of them and a key in one packet.
+/// A CAS has two values and a key in one packet.
 const CAS_VALUE_MAX: usize = 500;
 
-/// What to do.
 pub(super) struct Plan {
     pub(super) keys: u32,
-    /// What the names of keys begin with.
+    /// Prefix of keys.
     pub(super) prefix: String,
-    /// The share of reads, 0 to 1.
+    /// Share of reads, 0 to 1.
     pub(super) reads: f64,
     pub(super) value_bytes: usize,
     pub(super) keeps_history: bool,
 }
 
-/// What all clients share.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
-    /// When an operation was answered last; 0: none was.
+    /// Time of the last response; 0 before the first.
     last: AtomicU64,
-    /// The longest time without an answer.
+    /// Longest time without a response.
     gap: AtomicU64,
 }
 
@@ -44,14 +42,13 @@ impl Shared {
         }
     }
 
-    /// Until `now`.
+    /// Including the time until `now`.
     pub(super) fn longest_gap_ns(&self, now: u64) -> u64 {
         self.answered(now);
         self.gap.load(Relaxed)
     }
 }
 
-/// What came of it.
 pub(super) struct Done {
     pub(super) reads_ns: Histogram<u64>,
     pub(super) writes_ns: Histogram<u64>,
@@ -66,7 +63,7 @@ pub(super) struct Worker<'a> {
     client: &'a KvClient,
     plan: &'a Plan,
     rng: StdRng,
-    /// The value of each key that this client knows last: what a CAS expects.
+    /// For each key, the last value that this client knows, which a CAS expects.
     known: Vec<String>,
     written: u64,
     done: Done,
@@ -104,7 +101,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A number that nobody else writes, with zeros before it.
+    /// Unique, with leading zeros.
     fn new_value(&mut self) -> String {
         self.written += 1;
         let number = self.process * 1_000_000_000_000 + self.written;
@@ -141,7 +138,7 @@ impl<'a> Worker<'a> {
         self.known[key as usize] = known;
     }
 
-    /// What the client saw; `None` where nobody knows whether the operation took place.
+    /// `None` if the operation may or may not have taken place.
     fn judge(&mut self, outcome: Result<Answer, KvError>) -> Option<Outcome> {
         let error = match outcome {
             Ok(answer) => return Some(seen(answer)),

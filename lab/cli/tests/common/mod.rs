@@ -1,4 +1,4 @@
-//! The laboratory's command as processes, which has the subcommands of `midflight`, too; and labs around it.
+//! `midflight-lab` as processes, on this machine or in labs.
 
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
@@ -21,7 +21,6 @@ pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) 
     quiet(lab.command(place, MIDFLIGHT), args)
 }
 
-/// The JSON of `status` of a switch in a lab.
 pub(crate) fn status_at(lab: &Lab, switch: &Running) -> serde_json::Value {
     lab.within(Place::Switch, || status(&switch.http())).unwrap()
 }

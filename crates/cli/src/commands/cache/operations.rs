@@ -10,7 +10,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// More is read of stdin than any value may have, so that a value that is too long is refused and not cut.
+/// Refuses a longer value instead of cutting it.
 const STDIN_MAX: u64 = VALUE_MAX as u64 + 1;
 
 /// The options of each.
@@ -116,7 +116,7 @@ fn value(argument: &str) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// Text, or an object with hexadecimal digits where it is no text.
+/// An object with hexadecimal digits if the value is not UTF-8.
 fn of_json(value: &[u8]) -> Value {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),

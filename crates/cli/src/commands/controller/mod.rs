@@ -42,10 +42,8 @@ SIGINT and SIGTERM end it. What is in force stays in force.
 EXIT CODES
   0 ended by a signal, 1 failed (port in use, a thread panicked), 2 wrong usage or configuration";
 
-/// Where there is a file to start from.
 const EXAMPLE: &str = "`midflight controller --print-config` prints a file to start from";
 
-/// What a controller without one is told.
 const NO_SECRET: &str = "secret: name the file of the secret that controllers and operators share; `midflight controller --init FILE` makes one";
 
 #[derive(ClapArgs)]
@@ -92,14 +90,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Reads a configuration, and the topology if that has a file of its own, which is named as seen from the first one's directory.
+/// A topology in a file of its own is named relative to the configuration's directory.
 fn load(path: &Path) -> Result<ControllerFile> {
     let text = file::read(path, EXAMPLE).map_err(usage::error)?;
     let read = |named: &Path| file::read(&relative_to(path, named), "`midflight plan --generate` prints one");
     ControllerFile::parse(&text, path, read).map_err(usage::error)
 }
 
-/// A file that another one names: as seen from the directory of that one.
+/// Resolves a path relative to the directory of the file that names it.
 fn relative_to(file: &Path, named: &Path) -> PathBuf {
     file.parent().map_or_else(|| named.to_owned(), |directory| directory.join(named))
 }
@@ -152,16 +150,15 @@ impl Run {
     }
 }
 
-/// A controller and its HTTP server; dropping it ends both.
+/// Stops on drop.
 pub(crate) struct RunningController {
-    /// What it controls.
     pub network: Arc<Network>,
     process: Arc<ControllerProcess>,
     http: Option<Http>,
 }
 
 impl RunningController {
-    /// Starts it. `source`: the address from which it connects to operators. `on_failure` is called where it has to end by itself.
+    /// Connects to operators from `source`. Calls `on_failure` if it has to stop by itself.
     pub(crate) fn start(
         file: ControllerFile,
         secret: Secret,
@@ -173,7 +170,7 @@ impl RunningController {
         let place = ControllerPlace { controllers, place: config.place };
         let network = Arc::new(network);
         let listener = http.map(midflight_control::http::listen).transpose()?;
-        // Half of the time: the other half is for a machine that is busy.
+        // Half of the timeout: the rest is slack for a busy machine.
         let planner = Options { time_limit: Duration::from_nanos(config.plan_timeout / 2), ..Options::default() };
         let source = Some(source).filter(|source| !source.is_unspecified());
         let options = ControllerOptions { network: Arc::clone(&network), control, source, secret, config, planner };
@@ -183,18 +180,16 @@ impl RunningController {
         Ok(Self { network, process, http })
     }
 
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why it stopped by itself, on one line.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.process.failure()
     }
 
-    /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
 }
 
-/// A controller as its HTTP server sees it.
 struct Seen {
     network: Arc<Network>,
     place: ControllerPlace,

@@ -56,7 +56,7 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What must fit the controllers' file, and how it selects; all else has its default.
+    /// Only the keys that must match the controllers' file, and the selector.
     fn toml(&self, file: &ControllerFile, operator: usize) -> String {
         let ControllerFile { controllers, secret, network, control, config } = file;
         let from: BTreeSet<IpAddr> = controllers.iter().map(std::net::SocketAddr::ip).collect();
@@ -86,18 +86,17 @@ impl Args {
     }
 }
 
-/// A path as a string of TOML.
 fn quoted(path: &Path) -> String {
-    // As JSON's.
+    // TOML's basic strings escape as JSON does.
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
-/// Names of selectors that an operator's core has.
+/// Selectors that run in an operator's core.
 fn in_core() -> impl Iterator<Item = &'static str> {
     Selection::ALL.into_iter().filter(|selection| *selection != Selection::None).map(Selection::name)
 }
 
-/// Bounds that this network needs and the defaults do not have, with as much again for growth.
+/// Bounds above the defaults, doubled for growth.
 fn bounds(network: &Network) -> String {
     let default = ReplicasConfig::default();
     let places = network.hosts().len() + network.servers().len() + network.operators();

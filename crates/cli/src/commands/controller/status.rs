@@ -1,4 +1,4 @@
-//! `midflight controller status`: what a controller knows, for people and scripts.
+//! `midflight controller status`: the state of a controller, as text or JSON.
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -53,7 +53,7 @@ fn for_people(s: &ControllerSnapshot) -> String {
         text +=
             &format!("  {:12} {:21} {}\n", operator.switch, operator.address.to_string(), state(operator, is_active));
     }
-    // A standby does not know which rules there are.
+    // A standby does not know the rules.
     if is_active { text + &rsnodes(s) } else { text }
 }
 
@@ -90,7 +90,7 @@ fn state(operator: &OperatorLine, is_active: bool) -> String {
     format!("{state}{barred}{refused}")
 }
 
-/// RSNodes with the groups that they serve, and groups that none serves.
+/// RSNodes with their groups, and groups without an RSNode.
 fn rsnodes(s: &ControllerSnapshot) -> String {
     let of = |label: Option<u16>| {
         let groups = s.groups.iter().filter(|group| group.label == label).map(|group| group.group.as_str());

@@ -1,5 +1,3 @@
-//! `midflight job cancel` and `midflight job remove`.
-
 use super::connect;
 use super::select::{Select, select};
 use anyhow::Result;
@@ -37,7 +35,7 @@ pub(super) fn cancel(args: &Args) -> Result<ExitCode> {
 pub(super) fn remove(args: &Args) -> Result<ExitCode> {
     let mut connection = connect()?;
     let rows = select(&mut connection, &args.jobs)?;
-    // Of many, those that have ended; of one that has not, the submitter says what to do.
+    // From a set of jobs, removes those that ended. A single job is always passed on, and the submitter explains a refusal.
     let is_single = matches!(args.jobs[..], [Select::Range(first, last)] if first == last);
     let jobs: Vec<u64> = rows.iter().filter(|row| is_single || row.state.has_ended()).map(|row| row.job).collect();
     connection.ask(&Request::Remove(jobs.clone()))?;

@@ -1,4 +1,4 @@
-//! `submit --detach` and `map --detach`: a job goes to the submitter, and the command returns.
+//! `submit --detach` and `map --detach`: hand a job to the submitter and return.
 
 use super::list::last_answer;
 use super::select::{Select, numbers};
@@ -34,12 +34,10 @@ pub(crate) struct DetachOptions {
 }
 
 impl DetachOptions {
-    /// The name, if one was given.
     pub(crate) fn name_or(&self, otherwise: &str) -> String {
         self.name.clone().unwrap_or_else(|| otherwise.chars().take(40).collect())
     }
 
-    /// What the job waits for.
     pub(crate) fn dependencies(&self) -> Result<Vec<After>> {
         let mut dependencies = Vec::new();
         let lists =
@@ -51,12 +49,11 @@ impl DetachOptions {
     }
 }
 
-/// The indices of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Array(pub Vec<Indices>);
 
 impl Array {
-    /// 1-1000, 0-9:3 or 1,5,7-9.
+    /// Parses `1-1000`, `0-9:3` or `1,5,7-9`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let indices = text.split(',').map(part).collect::<Result<Vec<_>, _>>()?;
         let count: u64 = indices.iter().map(|indices| u64::from(indices.count())).sum();
@@ -76,7 +73,7 @@ fn part(text: &str) -> Result<Indices, String> {
     if indices.step == 0 || indices.first > indices.last { Err(wrong()) } else { Ok(indices) }
 }
 
-/// Command lines of a job, within its bounds.
+/// Command lines within the submitter's bounds.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     items: Vec<Vec<u8>>,
@@ -99,13 +96,12 @@ impl Items {
         Ok(())
     }
 
-    /// The indices of a job of these.
     pub(crate) fn indices(&self) -> Vec<Indices> {
         vec![Indices { first: 1, last: u32::try_from(self.items.len()).unwrap_or(u32::MAX), step: 1 }]
     }
 }
 
-/// Submits a job, prints its number, and tells people what to type next.
+/// Prints the job's number, and suggests the next command.
 pub(crate) fn submit(spec: JobSpec, items: Items, switches: Vec<SocketAddr>) -> Result<ExitCode> {
     spec.check().map_err(usage::error)?;
     let mut connection = connect()?;
@@ -144,7 +140,7 @@ fn send_items(connection: &mut Connection, items: Vec<Vec<u8>>) -> Result<()> {
     connection.tell(&Request::End).context("cannot send the command lines")
 }
 
-/// A job is accepted without a cluster, but its user should know.
+/// The submitter accepts jobs without a cluster, but the user should know.
 fn tell_of_the_switch(connection: &mut Connection) -> Result<()> {
     let (status, is_answered) = status_after_asking(connection)?;
     if !is_answered {

@@ -1,5 +1,3 @@
-//! `midflight job list` and `midflight job status`.
-
 use super::{all, connect, status_after_asking};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -79,13 +77,13 @@ fn line(row: &JobRow) -> [String; 10] {
     ]
 }
 
-/// From its first command to its end, or to now.
+/// From the job's first start to its end, or to now.
 pub(super) fn took(row: &JobRow) -> Option<Duration> {
     let end = row.ended.unwrap_or_else(now_ms);
     row.begun.filter(|_| row.state != JobState::Skipped).map(|begun| Duration::from_millis(end.saturating_sub(begun)))
 }
 
-/// A time of the past, for people.
+/// Formats a past time, in milliseconds since 1970.
 pub(super) fn ago(ms: u64) -> String {
     let seconds = now_ms().saturating_sub(ms) / 1_000;
     let rounded = match seconds {
@@ -105,7 +103,7 @@ fn now_ms() -> u64 {
     u64::try_from(midflight_host::clock::unix().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A job for scripts; times in milliseconds since 1970.
+/// Times are in milliseconds since 1970.
 pub(super) fn as_json(row: &JobRow) -> Value {
     json!({
         "job": row.job,
@@ -126,7 +124,7 @@ pub(super) fn as_json(row: &JobRow) -> Value {
     })
 }
 
-/// When a switch last answered, for people; nothing if none ever did.
+/// When a switch last answered; empty if none ever did.
 pub(super) fn last_answer(status: &Status) -> String {
     let ago = status.answered.map(|ago| humantime::format_duration(Duration::from_secs(ago.as_secs())));
     ago.map_or_else(String::new, |ago| format!(" (the last answer came {ago} ago)"))

@@ -1,4 +1,4 @@
-//! `midflight job`: jobs that were submitted with --detach. One file per subcommand; `detach` submits.
+//! `midflight job`: jobs submitted with --detach.
 
 mod cancel;
 pub(super) mod detach;
@@ -17,9 +17,9 @@ use midflight_jobs::protocol::{Answer, ProtocolError, Request, Status};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often at most a command that waits asks again.
+/// Shortest interval between requests.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a switch may take to answer before the user hears that none does; it is asked some ten times meanwhile.
+/// Warn after this time; the submitter sends about ten requests in it.
 const SWITCH_WITHIN: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
@@ -81,14 +81,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// A connection to this user's submitter, which is started if none runs.
+/// Starts this user's submitter if none runs.
 fn connect() -> Result<Connection> {
     let directory = StateDirectory::of_environment()?;
     let program = std::env::current_exe().context("cannot find the program of this command")?;
     Ok(Connection::open_or_start(&directory, &program)?)
 }
 
-/// Asks what may be asked twice: if the submitter has ended meanwhile, another one answers, as it goes on with the jobs.
+/// Sends an idempotent request. If the submitter exits before it answers, retries with a new one, which continues its jobs.
 fn ask(connection: &mut Connection, request: &Request) -> Result<Answer> {
     match connection.ask(request) {
         Err(ConnectError::Protocol(ProtocolError::Io(_))) => {
@@ -99,7 +99,6 @@ fn ask(connection: &mut Connection, request: &Request) -> Result<Answer> {
     }
 }
 
-/// All jobs.
 fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
     let mut jobs = Vec::new();
     let mut first = 0;
@@ -111,7 +110,6 @@ fn all(connection: &mut Connection) -> Result<Vec<JobRow>> {
     bail!("the submitter has answered something else than was asked for")
 }
 
-/// One job.
 fn one(connection: &mut Connection, job: u64) -> Result<JobRow> {
     match ask(connection, &Request::Show { job })? {
         Answer::Jobs(rows) if rows.len() == 1 => Ok(rows.into_iter().next().context("one row")?),
@@ -126,7 +124,7 @@ fn status(connection: &mut Connection) -> Result<Status> {
     }
 }
 
-/// How the submitter is, and whether a switch has answered since this was asked.
+/// The submitter's status, and whether a switch has answered since this call.
 fn status_after_asking(connection: &mut Connection) -> Result<(Status, bool)> {
     let began = Instant::now();
     loop {
@@ -140,7 +138,7 @@ fn status_after_asking(connection: &mut Connection) -> Result<(Status, bool)> {
     }
 }
 
-/// Waits until something may have changed since the last call, and a moment longer: much changes while many commands end.
+/// Waits for a change since the last call, and a moment longer so that many changes are seen at once.
 fn wait_for_change(connection: &mut Connection, seen: &mut u64) -> Result<()> {
     if *seen > 0 {
         std::thread::sleep(LOOK_EVERY);

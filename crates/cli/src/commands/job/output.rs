@@ -1,5 +1,3 @@
-//! `midflight job output`.
-
 use super::select::{Select, select};
 use super::{connect, one, wait_for_change};
 use anyhow::{Context, Result, bail, ensure};
@@ -75,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the outputs of a command; nothing if it has not ended, and with --follow if it never will.
+/// Prints nothing if the command has not ended, or with --follow if it never will.
 fn copy(connection: &mut Connection, args: &Args, row: &JobRow, place: u32) -> Result<Option<EndedRow>> {
     let mut seen = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Which jobs are meant: `7`, `2-4`, `last`, `all`.
+//! Selects jobs by `7`, `2-4`, `last` or `all`.
 
 use super::{all, connect};
 use anyhow::{Result, ensure};
@@ -7,7 +7,6 @@ use midflight_jobs::model::JobRow;
 use midflight_terminal::usage;
 use std::str::FromStr;
 
-/// Jobs as a user names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {
     Range(u64, u64),
@@ -33,7 +32,7 @@ impl FromStr for Select {
     }
 }
 
-/// The jobs that are meant, in their order. A number must exist; of a range, those that do.
+/// The selected jobs, in the order given. A single number must exist; a range may have gaps.
 pub(super) fn select(connection: &mut Connection, selects: &[Select]) -> Result<Vec<JobRow>> {
     let jobs = all(connection)?;
     let last = jobs.last().map(|row| row.job);
@@ -57,7 +56,7 @@ pub(super) fn select(connection: &mut Connection, selects: &[Select]) -> Result<
     Ok(jobs.into_iter().filter(|row| is_meant(row.job)).collect())
 }
 
-/// The numbers of the jobs that are meant. A single number may be of no job.
+/// A single number need not exist.
 pub(super) fn numbers(selects: &[Select]) -> Result<Vec<u64>> {
     let number = |select: &Select| match *select {
         Select::Range(first, last) if first == last => Some(first),

@@ -1,5 +1,3 @@
-//! `midflight job show`.
-
 use super::connect;
 use super::list::{ago, as_json, took};
 use super::select::{Select, select};
@@ -14,7 +12,7 @@ use midflight_terminal::units::{self, thousands};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Commands that are shown of those that did not succeed.
+/// Unsuccessful commands listed without --all.
 const SHOWN: usize = 20;
 
 const EXAMPLES: &str = "\
@@ -104,7 +102,7 @@ fn about(row: &JobRow) -> Vec<[String; 2]> {
     lines
 }
 
-/// Lines of the commands that have ended: all, or some of those that did not succeed.
+/// Ended commands: all, or some of the unsuccessful ones.
 fn commands(connection: &mut Connection, row: &JobRow, all: bool) -> Result<Vec<[String; 7]>> {
     let mut lines = Vec::new();
     each_ended(connection, row.job, |place, ended| {

@@ -1,5 +1,3 @@
-//! `midflight job wait`.
-
 use super::select::{Select, select};
 use super::{connect, one, wait_for_change};
 use anyhow::Result;
@@ -38,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut waiting: Vec<u64> = select(&mut connection, &args.jobs)?.iter().map(|row| row.job).collect();
     let (mut all_succeeded, mut seen) = (true, 0);
     loop {
-        // Before the look, so that what ends after it is seen by the next one.
+        // Wait before reading the jobs, so that a change after the read ends the next wait.
         wait_for_change(&mut connection, &mut seen)?;
         let mut left = Vec::new();
         for job in waiting {
@@ -62,7 +60,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// How a job ended.
 fn sentence(row: &JobRow) -> String {
     let counts = row.counts;
     let parts = [

@@ -1,9 +1,9 @@
-//! Bytes in an argument: an argument cannot have a NUL byte, and a shell makes other bytes hard to type.
+//! Escapes bytes that an argument cannot have (NUL), or that are hard to type in a shell.
 
 /// Decodes what `escape_ascii` writes.
 ///
 /// # Errors
-/// If a backslash stands before something else.
+/// If an escape is unknown or incomplete.
 pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, String> {
     let wrong = || "write \\n, \\r, \\t, \\\\, or \\x and two hexadecimal digits for a byte".to_owned();
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);

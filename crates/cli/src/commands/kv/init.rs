@@ -1,4 +1,4 @@
-//! `midflight kv init`: a configuration of a store on this machine.
+//! `midflight kv init`: writes a configuration for a store on this machine.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             args.replicas
         )));
     }
-    // TOML's numbers have a sign.
+    // TOML integers are signed.
     let cluster = rand::random_range(1..=i64::MAX as u64);
     let set = SetTable::on_loopback(cluster, args.replicas, args.switches, args.port);
     stdout::print(&format!(

@@ -1,4 +1,4 @@
-//! `midflight kv members`: the members of a set, and changes of them, by the operator's socket of the replica that leads.
+//! `midflight kv members`: shows and changes a set's members through the leader's operator socket.
 
 use super::status::on_this_machine;
 use anyhow::{Result, anyhow};
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Change {
-    /// What the operator may not have in mind: how many replicas may fail afterwards.
+    /// Warns how many failures the changed set tolerates.
     fn warn(&self, newest: &ReplicaStatus) {
         let is_left = |member: &&MemberStatus| !matches!(self, Self::Remove { id } if *id == member.member.id);
         let left = newest.members.iter().filter(is_left).count();

@@ -1,4 +1,4 @@
-//! `midflight kv`: operations on a store, and its administration. Each subcommand's arguments are in the file of its kind.
+//! `midflight kv`: operations on a store, and its administration.
 
 mod escape;
 mod init;

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-/// More is read of stdin than any value may have, so that a value that is too long is refused and not cut.
+/// Refuses a longer value instead of cutting it.
 const STDIN_MAX: u64 = 64 << 10;
 
 /// The options of each.
@@ -32,13 +32,12 @@ struct Common {
 }
 
 impl Common {
-    /// The bytes of an argument.
     fn bytes(&self, argument: &OsStr) -> Result<Vec<u8>> {
         let bytes = argument.as_bytes();
         if self.escaped { escape::decode(bytes).map_err(usage::error) } else { Ok(bytes.to_vec()) }
     }
 
-    /// A value; "-" reads it from stdin, as it is.
+    /// "-" reads stdin.
     fn value(&self, argument: &OsStr) -> Result<Vec<u8>> {
         if argument != "-" {
             return self.bytes(argument);
@@ -50,7 +49,6 @@ impl Common {
         Ok(value)
     }
 
-    /// A value for people or scripts.
     fn shown<'a>(&self, value: &'a [u8]) -> Cow<'a, [u8]> {
         if self.escaped { value.escape_ascii().to_string().into_bytes().into() } else { value.into() }
     }
@@ -59,7 +57,7 @@ impl Common {
         Ok(self.store.client()?.lanes(1).connect()?)
     }
 
-    /// Prints an answer, for people as `text`. `is_yes`: the exit code is 0.
+    /// The exit code is 0 if `is_yes`.
     fn print(&self, is_yes: bool, text: &[u8], answer: &Value) -> Result<ExitCode> {
         if self.json {
             stdout::print(&format!("{answer}\n"))?;
@@ -204,7 +202,7 @@ impl Exists {
     }
 }
 
-/// Who wrote must know whether the write may have taken place all the same.
+/// A failed write may still take effect.
 fn of_write(error: KvError) -> anyhow::Error {
     if error.is_unknown() {
         return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
@@ -212,7 +210,7 @@ fn of_write(error: KvError) -> anyhow::Error {
     error.into()
 }
 
-/// Text, or an object with hexadecimal digits where it is no text.
+/// An object with hexadecimal digits if the value is not UTF-8.
 fn of_json(value: &[u8]) -> Value {
     match std::str::from_utf8(value) {
         Ok(text) => text.into(),

@@ -1,4 +1,4 @@
-//! `midflight kv policy`: which replica gets a read, by the operator's sockets of the set's switches on this machine.
+//! `midflight kv policy`: sets which replica gets a read, through the operator's sockets of switches on this machine.
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where switches of the set may listen.
+/// Sockets of switches that may serve the set.
 fn paths(args: &Args, set: &SetTable) -> Vec<PathBuf> {
     if let Some(path) = &args.admin {
         return vec![path.clone()];

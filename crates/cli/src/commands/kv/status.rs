@@ -1,4 +1,4 @@
-//! `midflight kv status`: how replicas are, by their operator's sockets or over HTTP.
+//! `midflight kv status`: replicas, by their operator's sockets or over HTTP.
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -11,7 +11,7 @@ use midflight_terminal::{stdout, switches};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Replicas that a script has started before it asks listen by then.
+/// A script may ask right after it started the replicas.
 const START_PATIENCE: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The replicas whose operator's sockets answer. Those of a store that has just been started need a moment to listen.
+/// Retries until `START_PATIENCE`.
 pub(super) fn on_this_machine(set: &SetTable) -> Vec<ReplicaStatus> {
     let until = Instant::now() + START_PATIENCE;
     loop {
@@ -68,7 +68,7 @@ pub(super) fn on_this_machine(set: &SetTable) -> Vec<ReplicaStatus> {
     }
 }
 
-/// `None`: none listens. Of those that listen and do not answer, stderr says why.
+/// `None` if no replica listens. Prints the errors of those that listen.
 fn ask_all(set: &SetTable) -> Option<Vec<ReplicaStatus>> {
     let asked = set.replicas.iter().map(|replica| set.ask(replica.id, ReplicaRequest::Status));
     let listening: Vec<_> = asked.filter(|answer| !matches!(answer, Err(AskError::Absent(_)))).collect();
@@ -127,7 +127,6 @@ fn for_people(found: &[ReplicaStatus]) -> String {
     aligned(&rows, "rllrrrrrrrll") + leaderless
 }
 
-/// Whether the disk has room, and how long its syncs take.
 fn disk(status: &ReplicaStatus) -> String {
     match status.disk_full {
         true if status.role == "leader" && !status.has_room => "full: refuses writes".into(),
@@ -137,7 +136,6 @@ fn disk(status: &ReplicaStatus) -> String {
     }
 }
 
-/// Medians and 99th percentiles of what has taken time.
 fn times(found: &[ReplicaStatus]) -> String {
     const NAMES: [&str; 8] = ["fsync", "apply", "read", "put", "delete", "cas", "incr", "open"];
     let cell = |s: &ReplicaStatus, name: &str| {

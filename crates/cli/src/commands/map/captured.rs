@@ -1,18 +1,16 @@
-//! What a command wrote: in memory, or in a file where it is much.
+//! Outputs of a command: in memory, or in a file if they are large.
 
 use midflight_host::{ResultFile, TaskResult};
 use midflight_tasks::functions::ExecResult;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::ops::Range;
 
-/// The outputs of a command.
 #[derive(Debug)]
 pub(super) enum Captured {
     Memory { stdout: Vec<u8>, stderr: Vec<u8> },
     File { file: ResultFile, stdout: Range<u64>, stderr: Range<u64> },
 }
 
-/// One of the two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Stdout,
@@ -26,7 +24,7 @@ impl Default for Captured {
 }
 
 impl Captured {
-    /// A result without its outputs, and these; `None` if the bytes are malformed.
+    /// `None` if the bytes are malformed.
     pub(super) fn of(result: TaskResult) -> Option<(ExecResult, Self)> {
         let Some(file) = result.file else {
             let mut result = ExecResult::decode(&result.value)?;
@@ -42,7 +40,6 @@ impl Captured {
         (stdout.end <= file.len()).then_some((result, Self::File { file, stdout, stderr }))
     }
 
-    /// Bytes of both.
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Memory { stdout, stderr } => stdout.len() as u64 + stderr.len() as u64,
@@ -50,7 +47,6 @@ impl Captured {
         }
     }
 
-    /// Bytes of memory.
     pub(super) fn in_memory(&self) -> usize {
         match self {
             Self::Memory { stdout, stderr } => stdout.len() + stderr.len(),
@@ -58,7 +54,6 @@ impl Captured {
         }
     }
 
-    /// Writes one of the two.
     pub(super) fn copy(&self, stream: Stream, to: &mut impl Write) -> Result<()> {
         let (file, range) = match (self, stream) {
             (Self::Memory { stdout, .. }, Stream::Stdout) => return to.write_all(stdout),
@@ -71,7 +66,7 @@ impl Captured {
     }
 }
 
-/// A part of a file.
+/// A range of a file.
 struct Reader<'a> {
     file: &'a ResultFile,
     at: u64,

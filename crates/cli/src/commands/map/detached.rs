@@ -1,4 +1,4 @@
-//! `--detach`: the commands go to the submitter, as a job.
+//! `--detach`: hands the commands to the submitter as a job.
 
 use super::sources::Entries;
 use super::template::{Template, Values};
@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// Refuses what is about outputs as they come: it has no meaning for a job that outlives its terminal.
+/// Options for live outputs have no meaning for a job that outlives its terminal.
 pub(super) fn check(args: &Args, template: &Template) -> Result<()> {
     let Args { output, log, .. } = args;
     let told = [
@@ -35,7 +35,6 @@ pub(super) fn check(args: &Args, template: &Template) -> Result<()> {
     Ok(())
 }
 
-/// Gives the commands to the submitter. `request`: what every command's request has.
 pub(super) fn submit(
     args: &Args,
     mut entries: Entries,

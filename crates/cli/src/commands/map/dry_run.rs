@@ -10,10 +10,9 @@ use midflight_tasks::functions::ExecRequest;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// What commands are made of, and which are left out.
 pub(super) struct DryRun {
     pub template: Template,
-    /// Everything but the command line.
+    /// Without a command line.
     pub request: ExecRequest,
     pub done: Done,
     /// What a number counts: "line", or "command".
@@ -21,7 +20,7 @@ pub(super) struct DryRun {
 }
 
 impl DryRun {
-    /// Prints the commands; as in a run, the exit code counts those that cannot run. A reader that has seen enough ends it.
+    /// Prints the commands. As in a run, the exit code counts those that cannot run. Stops when the reader closes the pipe.
     pub(super) fn run(mut self, mut entries: Entries) -> Result<ExitCode> {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut failed = 0;
@@ -41,7 +40,7 @@ impl DryRun {
                 continue;
             }
             let written = out.write_all(&command).and_then(|()| out.write_all(b"\n"));
-            // Who reads it as it comes does not wait for a full buffer.
+            // Flush while no input is ready, for readers of a slow input.
             match written.and_then(|()| if entries.is_ready() { Ok(()) } else { out.flush() }) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
                 written => written.context("cannot write the output")?,
@@ -53,7 +52,7 @@ impl DryRun {
         }
     }
 
-    /// The command line, if an executor would take it.
+    /// The command line, or why an executor would refuse it.
     fn command(&self, entry: &Entry, sequence: u64) -> Result<Vec<u8>, String> {
         entry.check()?;
         let values = Values { arguments: &entry.arguments, sequence, slot: 1 };

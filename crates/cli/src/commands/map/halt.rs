@@ -2,13 +2,11 @@
 
 use super::report::End;
 
-/// When to stop, as GNU parallel says it: `soon,fail=1`.
+/// GNU parallel's condition, such as `soon,fail=1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Halt {
-    /// Whether what runs is ended, too.
     pub now: bool,
     why: Why,
-    /// So many of them.
     count: u64,
 }
 
@@ -21,7 +19,6 @@ enum Why {
 }
 
 impl Halt {
-    /// Parses it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let text = match text {
             "never" | "0" => return Ok(Self { now: false, why: Why::Never, count: 0 }),
@@ -53,12 +50,11 @@ impl Halt {
         Ok(Self { now, why, count })
     }
 
-    /// Whether it can ever be due.
+    /// Whether it can ever become true.
     pub(super) fn is_possible(&self) -> bool {
         self.why != Why::Never
     }
 
-    /// Whether so many have ended in this way.
     pub(super) fn is_due(&self, ok: u64, failed: u64) -> bool {
         let count = match self.why {
             Why::Never => return false,
@@ -69,7 +65,7 @@ impl Halt {
         count >= self.count
     }
 
-    /// The exit code that GNU parallel gives: that of the command that made it stop, where it was to stop at failures; else 0.
+    /// As GNU parallel: the last command's exit code if the condition counts failures, else 0.
     pub(super) fn code(&self, last: &End) -> u8 {
         match (self.why, last) {
             (Why::Fail, End::Ran(result)) => u8::try_from(result.code).ok().filter(|&code| code > 0).unwrap_or(1),

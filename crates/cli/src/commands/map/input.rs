@@ -1,4 +1,4 @@
-//! Reads the input on a thread of its own, as far ahead as the session allows.
+//! Reads the input on its own thread, ahead of the session.
 
 use super::session::Event;
 use super::sources::{Entries, Entry};
@@ -6,65 +6,57 @@ use anyhow::Result;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Commands of one batch, and the bytes after which it ends.
+/// Commands in a batch, and the bytes after which it ends.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 256 << 10;
-/// Batches that are read ahead.
+/// Batches read ahead.
 const AHEAD: usize = 4;
 
-/// What has been read, and the reader's permits.
 pub(super) struct Input {
-    /// Not submitted yet.
     pending: VecDeque<Entry>,
-    /// Each lets the reader read a batch. Nobody holds them after the input's end, or when no more is wanted.
+    /// A permit to read one batch. `None` after the input's end, or when no more is wanted.
     permits: Option<Sender<()>>,
-    /// Permits whose batch has not come.
+    /// Permits whose batch has not arrived.
     granted: usize,
     has_ended: bool,
 }
 
 impl Input {
-    /// Starts the reader.
     pub(super) fn read(entries: Entries, events: Sender<Event>) -> Result<Self> {
         let (permits, granted) = channel();
-        // It may wait for input for ever, so nobody waits for its end.
+        // Never joined: it may block on input forever.
         std::thread::Builder::new().name("mf-input".into()).spawn(move || read(entries, &granted, &events))?;
         let mut input = Self { pending: VecDeque::new(), permits: Some(permits), granted: 0, has_ended: false };
         input.grant();
         Ok(input)
     }
 
-    /// Another batch came.
     pub(super) fn add(&mut self, batch: Vec<Entry>) {
         self.granted -= 1;
         self.pending.extend(batch);
     }
 
-    /// Nothing comes any more.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
         self.permits = None;
     }
 
-    /// The next command.
     pub(super) fn next(&mut self) -> Option<Entry> {
         let entry = self.pending.pop_front();
         self.grant();
         entry
     }
 
-    /// All that has been read; nothing more is wanted.
+    /// Returns what was read and not submitted.
     pub(super) fn abandon(&mut self) -> VecDeque<Entry> {
         self.permits = None;
         std::mem::take(&mut self.pending)
     }
 
-    /// Whether all of it has been read.
     pub(super) fn is_read(&self) -> bool {
         self.has_ended
     }
 
-    /// Commands that wait here.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -92,7 +84,7 @@ fn read(mut entries: Entries, permits: &Receiver<()>, events: &Sender<Event>) {
     }
 }
 
-/// What is there, at least one command; and how the input ended, if it did.
+/// The available commands, at least one, and how the input ended.
 fn batch(entries: &mut Entries) -> (Vec<Entry>, Option<Result<()>>) {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     loop {

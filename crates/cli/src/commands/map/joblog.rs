@@ -1,4 +1,4 @@
-//! `--joblog`: a line for each command that ended, in GNU parallel's form, and what `--resume` reads of it.
+//! `--joblog`: a line for each ended command, in GNU parallel's format; and what `--resume` reads.
 
 use super::COMMAND_SHOWN;
 use super::report::{End, shown};
@@ -14,31 +14,26 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const HEADER: &[u8] = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
-/// Fields of a line.
 const FIELDS: usize = 9;
-/// The longest line: a command line, and eight fields that are short.
+/// A command line and eight short fields.
 const LINE_MAX: u64 = (256 << 10) as u64;
 
-/// Which commands of an earlier run are not run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
-    /// Those in the joblog.
     All,
-    /// Those in the joblog that succeeded.
     Succeeded,
 }
 
-/// A joblog that is being written.
 #[derive(Debug)]
 pub(super) struct Joblog {
     path: PathBuf,
     file: File,
-    /// Its end: of its last whole line.
+    /// End of the last complete line.
     end: u64,
 }
 
 impl Joblog {
-    /// Begins a joblog; what the file had is gone.
+    /// Truncates an existing file.
     pub(super) fn create(path: &Path) -> Result<Self> {
         let file = midflight_files::options().write(true).create(true).truncate(false).open(path);
         let file = locked(path, file)?;
@@ -50,7 +45,7 @@ impl Joblog {
         Ok(log)
     }
 
-    /// Goes on with a joblog, and says what is in it.
+    /// Appends to it, and returns what it lists.
     pub(super) fn resume(path: &Path, resume: Resume) -> Result<(Self, Done)> {
         let file = midflight_files::options().read(true).append(true).create(true).open(path);
         let file = locked(path, file)?;
@@ -67,7 +62,6 @@ impl Joblog {
         Ok((log, done))
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -77,7 +71,7 @@ impl Joblog {
         let written = self.file.write_all(line);
         match &written {
             Ok(()) => self.end += line.len() as u64,
-            // A device or a pipe cannot be cut, and has no lines to go on with.
+            // A device or a pipe, without lines to resume from.
             Err(_) => {
                 drop(self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)).map(drop)))
             }
@@ -86,12 +80,12 @@ impl Joblog {
     }
 }
 
-/// A joblog of which no other `map` has begun to write.
+/// Locks the file against other `map` processes.
 fn locked(path: &Path, file: std::io::Result<File>) -> Result<File> {
     let file = file.map_err(|error| unusable(path, &error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(unusable(path, &"another run writes it: wait for its end, or name another file")),
-        // Where there are no locks, nobody can have one.
+        // A file system without locks cannot report a holder.
         _ => Ok(file),
     }
 }
@@ -100,14 +94,12 @@ fn unusable(path: &Path, why: &dyn std::fmt::Display) -> anyhow::Error {
     usage::error(format!("--joblog {}: {why}", path.display()))
 }
 
-/// The present date.
 #[expect(clippy::disallowed_methods, reason = "a joblog has dates, as the clocks of its readers show them")]
 pub(super) fn date() -> SystemTime {
     SystemTime::now()
 }
 
-/// The line of a command, of which so many bytes of output were received; `started` is when it was submitted, for a command
-/// without a result. Nothing of one that did not start.
+/// `received` counts bytes of output; `started` is used if the command has no result. Empty if the command did not start.
 pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, started: SystemTime) -> Vec<u8> {
     let (host, started, run_time, code, signal) = match end {
         End::Cancelled | End::Undone(_) => return Vec::new(),
@@ -137,27 +129,25 @@ pub(super) fn line(sequence: u64, command: &[u8], end: &End, received: u64, star
     line
 }
 
-/// A command as it stands in the joblog: GNU parallel writes a NUL byte for a line's end.
+/// A line end becomes a NUL byte, as in GNU parallel.
 fn logged(command: &[u8]) -> impl Iterator<Item = u8> + '_ {
     command.iter().map(|&byte| if byte == b'\n' { 0 } else { byte })
 }
 
-/// The commands of a joblog, by their number: some 50 bytes for each.
+/// Commands of a joblog by number; about 50 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     by_sequence: HashMap<u64, Logged>,
 }
 
-/// A command of a joblog.
 #[derive(Clone, Copy, Debug)]
 struct Logged {
     command: u64,
-    /// It is not run again.
     is_done: bool,
 }
 
 impl Done {
-    /// What is in a joblog, which may be none yet.
+    /// The file need not exist.
     pub(super) fn open(path: &Path, resume: Resume) -> Result<Self> {
         match File::open(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -166,13 +156,13 @@ impl Done {
         }
     }
 
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     fn of(file: &File, path: &Path, resume: Resume) -> Result<(Self, u64, bool)> {
         let read = Self::read(BufReader::new(file), resume);
         read.with_context(|| format!("cannot go on with the joblog {}", path.display()))
     }
 
-    /// Reads a joblog: the commands, where its last whole line ends, and whether something is behind that.
+    /// Returns the commands, the end of the last complete line, and whether bytes follow it.
     fn read(mut log: impl BufRead, resume: Resume) -> Result<(Self, u64, bool)> {
         let mut done = Self::default();
         let mut end = 0;
@@ -201,10 +191,10 @@ impl Done {
         Ok((done, end, false)) // the loop has no end of its own
     }
 
-    /// Whether the command with this number is not to be run again; `others` are what it may have been in the earlier run.
+    /// Whether to skip this command. `others` are the forms it may have had in the earlier run.
     ///
     /// # Errors
-    /// Where the joblog has another command under this number.
+    /// If the joblog has another command under this number.
     pub(super) fn has(
         &mut self,
         sequence: u64,

@@ -1,35 +1,32 @@
-//! How many files this process may have open, and what for: a quarter of them for outputs that wait, a quarter for those that are on
-//! their way from executors, and half for the commands that run in this process, and all else.
+//! Divides the limit of open files: a quarter for waiting outputs, a quarter for outputs in flight from executors, half for commands in
+//! this process and all else.
 
 use anyhow::{Result, ensure};
 use midflight_terminal::machine::cores;
 use midflight_terminal::usage;
 use rustix::process::{Resource, getrlimit};
 
-/// Open files of a command that runs in this process: two pipes, the files of two outputs, a handle of the process, and connections
-/// that fetch its argument and return its result.
+/// A command in this process has two pipes, two output files, a process handle, and connections for its argument and result.
 const OF_COMMAND: usize = 8;
 
-/// The limit of open files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenFiles(usize);
 
 impl OpenFiles {
-    /// Of this process.
     pub(super) fn limit() -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// Outputs that wait; also: those that are on their way.
+    /// The share of outputs that wait, and of outputs in flight.
     pub(super) fn quarter(self) -> usize {
         (self.0 / 4).max(1)
     }
 
-    /// Commands that run in this process at a time: those that were asked for, else one for each core, as far as files suffice.
+    /// `asked`, or one per core as far as the limit allows.
     ///
     /// # Errors
-    /// If more were asked for than the limit serves.
+    /// If the limit is too low for `asked`.
     pub(super) fn jobs(self, asked: Option<u32>) -> Result<u32> {
         let files = self.0;
         let most = u32::try_from(files / 2 / OF_COMMAND).unwrap_or(u32::MAX).max(1);

@@ -1,5 +1,4 @@
-//! Writes the outputs of commands, on a thread of its own: in the order of the input, or as they come. What has to wait is kept in
-//! memory up to a bound, and in a temporary file beyond it.
+//! Writes outputs on its own thread, in input order or as they come. Waiting outputs are in memory up to a bound, then in a temporary file.
 
 use super::captured::{Captured, Stream};
 use super::joblog::Joblog;
@@ -18,22 +17,21 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Bytes of outputs in memory that wait to be written.
+/// Bytes of waiting outputs in memory.
 const MEMORY_MAX: usize = 16 << 20;
-/// Bytes that are written at once.
 const CHUNK: usize = 64 << 10;
 
-/// All that a command leaves to be written.
+/// Everything to write for one command.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// Before each line.
+    /// Written before each line.
     pub tag: Option<Vec<u8>>,
     pub captured: Captured,
-    /// A message for people, behind stderr; empty for none.
+    /// Printed after stderr; may be empty.
     pub note: String,
-    /// Its line in the joblog; empty for none.
+    /// The joblog's line; may be empty.
     pub log: Vec<u8>,
-    /// For the message if the joblog cannot be written.
+    /// Command number, for the message if the joblog cannot be written.
     pub number: u64,
 }
 
@@ -41,16 +39,14 @@ pub(super) struct Output {
 #[derive(Debug)]
 struct Held {
     body: Body,
-    /// Of the parts of the body.
     lengths: [usize; PARTS],
-    /// The outputs, where they are not in the body, because they came in a file.
+    /// Set if the outputs arrived in a file, not in the body.
     file: Option<Captured>,
     is_tagged: bool,
     note: String,
     number: u64,
 }
 
-/// The parts of a body.
 const PARTS: usize = 4;
 const TAG: usize = 0;
 const STDOUT: usize = 1;
@@ -60,22 +56,19 @@ const LOG: usize = 3;
 #[derive(Debug)]
 enum Body {
     Memory([Vec<u8>; PARTS]),
-    /// One part behind the other.
+    /// The parts, one after another.
     Spilled(Part),
 }
 
-/// How outputs are written.
 pub(super) struct Settings {
-    /// In the order of the input.
     pub is_ordered: bool,
-    /// No new command starts while so many outputs that wait are files of their own.
+    /// While this many waiting outputs are files of their own, no command starts.
     pub files_max: usize,
     pub joblog: Option<Joblog>,
     pub progress: Arc<Progress>,
     pub events: Sender<Event>,
 }
 
-/// The queue before the writer.
 pub(super) struct Outputs {
     shared: Arc<Shared>,
     is_ordered: bool,
@@ -83,11 +76,10 @@ pub(super) struct Outputs {
     writer: JoinHandle<Result<Written>>,
 }
 
-/// What became of the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     All,
-    /// The reader has closed the pipe, as `| head` does.
+    /// The reader closed the pipe, as `| head` does.
     Unread,
 }
 
@@ -95,7 +87,7 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     memory: AtomicUsize,
-    /// Outputs in files of their own.
+    /// Waiting outputs that are files of their own.
     files: AtomicUsize,
     spill: Spill,
 }
@@ -103,13 +95,10 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Held>,
-    /// By place, those that wait for one before them.
+    /// By place: outputs that wait for an earlier one.
     early: BTreeMap<u64, Held>,
-    /// The place of the next output.
     next: u64,
-    /// Outputs that are written.
     written: u64,
-    /// Somebody waits for room.
     wants_room: bool,
     is_closed: bool,
 }
@@ -121,7 +110,7 @@ impl Queue {
         Some(held)
     }
 
-    /// Nothing has to be written before this one. Where it has nothing itself, the writer need not know.
+    /// Passes an output on once all earlier places are filled. Skips an empty one.
     fn release(&mut self, held: Held) {
         if held.is_empty() {
             self.written += 1;
@@ -138,7 +127,7 @@ impl Shared {
 }
 
 impl Outputs {
-    /// Starts the writer; the temporary file will be in this directory.
+    /// `directory` is for the temporary file.
     pub(super) fn start(directory: &Path, settings: Settings) -> Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -159,10 +148,10 @@ impl Outputs {
         Ok(Self { shared, is_ordered, files_max, writer })
     }
 
-    /// Takes the output of the command at this place; places count from 0 and have no gaps.
+    /// Places count from 0 without gaps.
     ///
     /// # Errors
-    /// Where the output cannot be kept. The place counts as filled then, with `failed` of the error's text.
+    /// If the output cannot be kept. The place is then filled with `failed` of the error's text.
     pub(super) fn put(&self, place: u64, output: Output, failed: impl FnOnce(&str) -> Output) -> Result<(), String> {
         let (held, result) = match self.hold(place, output) {
             Ok(held) => (held, Ok(())),
@@ -207,7 +196,7 @@ impl Outputs {
         }
     }
 
-    /// Whether the writer takes this output next, so that it need not wait anywhere. At most one is.
+    /// Whether the writer takes this output next, so that it need not be kept.
     fn is_next(&self, place: u64) -> bool {
         let queue = self.shared.queue();
         queue.ready.is_empty() && (!self.is_ordered || place == queue.next)
@@ -218,15 +207,14 @@ impl Outputs {
         held
     }
 
-    /// The place behind the last that there is room for, where so many may wait; none while too many of them are open files. Asks
-    /// for an [`Event::Room`] when there is more.
+    /// The end of the places with room; no room while too many waiting outputs are open files. Requests an [`Event::Room`] for later.
     pub(super) fn room(&self, window: u64) -> u64 {
         let mut queue = self.shared.queue();
         queue.wants_room = true;
         if self.shared.files.load(Relaxed) < self.files_max { queue.written + window } else { 0 }
     }
 
-    /// Writes all that it has, up to a place that was never filled.
+    /// Writes everything up to the first unfilled place.
     pub(super) fn finish(self) -> Result<Written> {
         self.shared.queue().is_closed = true;
         self.shared.changed.notify_one();
@@ -238,7 +226,7 @@ struct Writer {
     shared: Arc<Shared>,
     stdout: BufWriter<File>,
     settings: Settings,
-    /// Why the joblog could not be written, and the commands that are missing there.
+    /// The error, and the missing commands.
     unlogged: Option<(std::io::Error, super::report::Numbers)>,
 }
 
@@ -269,7 +257,7 @@ impl Writer {
         }
     }
 
-    /// All that can be written now; `None` after the last.
+    /// Blocks; `None` after the last.
     fn next(&self) -> Option<VecDeque<Held>> {
         let mut queue = self.shared.queue();
         while queue.ready.is_empty() {
@@ -281,7 +269,7 @@ impl Writer {
         Some(std::mem::take(&mut queue.ready))
     }
 
-    /// The joblog's lines come last: what it lists has been written.
+    /// The joblog lists only outputs that were written.
     fn write_all(&mut self, batch: VecDeque<Held>) -> std::io::Result<()> {
         let mut logged = Vec::new();
         for held in batch {
@@ -310,7 +298,7 @@ impl Writer {
             let mut err = std::io::stderr().lock();
             held.copy(STDERR, &mut Tagged::new(&mut err, tag.as_deref()))?;
             if !held.note.is_empty() {
-                let _ = writeln!(err, "midflight: {}", held.note); // for people: nobody needs it to be kept
+                let _ = writeln!(err, "midflight: {}", held.note); // best effort
             }
         }
         Ok(())
@@ -347,7 +335,7 @@ impl Held {
         self.lengths == [0; PARTS] && self.file.is_none() && self.note.is_empty()
     }
 
-    /// Writes a part of the body, or of the file in its place.
+    /// Writes a part of the body, or of the file that replaces it.
     fn copy(&self, which: usize, to: &mut impl Write) -> std::io::Result<()> {
         match (&self.file, which) {
             (Some(file), STDOUT) => return file.copy(Stream::Stdout, to),

@@ -1,6 +1,5 @@
-//! Options of GNU parallel that `map` does not have, and what to do without them. docs/map.md has the same as a table.
+//! GNU parallel's options that `map` lacks, with alternatives. docs/map.md has the same table.
 
-/// Options, and the way without them.
 const LEFT_OUT: [(&str, &str); 14] = [
     (
         "--pipe --pipepart --pipe-part --spreadstdin --block --block-size --cat --fifo --tee --round-robin --recstart --recend \
@@ -44,7 +43,6 @@ const LEFT_OUT: [(&str, &str); 14] = [
     ),
 ];
 
-/// What to do without an option, if it is one of GNU parallel's.
 pub(crate) fn instead_of(option: &str) -> Option<&'static str> {
     let has = |options: &str| options.split_whitespace().any(|other| other == option);
     LEFT_OUT.iter().find(|(options, _)| has(options)).map(|(_, instead)| *instead)

@@ -1,4 +1,4 @@
-//! Lines of a file or of stdin, one at a time, in bounded memory.
+//! Reads lines of a file or of stdin in bounded memory.
 
 use super::COMMAND_LINE_MAX;
 use anyhow::{Context, Result};
@@ -8,34 +8,31 @@ use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Bytes read at once.
 const BUFFER: usize = 64 << 10;
 
-/// A line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// From 1; empty lines count, too.
+    /// From 1; counts empty lines.
     pub number: u64,
-    /// At most one byte more than a command line may have.
+    /// At most one byte longer than the longest command line.
     pub text: Vec<u8>,
     /// Bytes of the whole line.
     pub length: u64,
 }
 
-/// Reading fails at this length, because a device may never send a line end. A shorter line that is still too long for a command line
-/// is a different error.
+/// A longer line is a read error, because a device may never send a line end.
 const LINE_MAX: u64 = 1 << 30;
 
 /// How a file is divided into lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// The byte behind each line.
+    /// The byte after each line.
     pub separator: u8,
-    /// A CR before it belongs to it.
+    /// A CR before the separator belongs to it.
     pub crlf: bool,
 }
 
-/// The lines of a file. Empty ones are left out.
+/// Non-empty lines of a file.
 pub(super) struct Records<R = File> {
     reader: BufReader<R>,
     ends: Ends,
@@ -44,7 +41,7 @@ pub(super) struct Records<R = File> {
 }
 
 impl Records {
-    /// Opens a file, or stdin for "-".
+    /// "-" is stdin.
     pub(super) fn open(path: &Path, ends: Ends) -> Result<Self> {
         let (file, name) = if path == Path::new("-") {
             let stdin = std::io::stdin();
@@ -68,12 +65,11 @@ impl<R: Read> Records<R> {
         Self { reader: BufReader::with_capacity(BUFFER, reader), ends, name, number: 0 }
     }
 
-    /// Whether the next line has been read already, so that nobody has to wait for it.
+    /// Whether the next line is buffered.
     pub(super) fn is_ready(&self) -> bool {
         self.reader.buffer().contains(&self.ends.separator)
     }
 
-    /// The next line; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<Record>> {
         loop {
             let Some(mut record) = self.any().with_context(|| format!("cannot read {}", self.name))? else {
@@ -96,7 +92,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The next line, which may be empty.
     fn any(&mut self) -> std::io::Result<Option<Record>> {
         let mut record = Record { number: self.number + 1, text: Vec::new(), length: 0 };
         let mut ended = false;

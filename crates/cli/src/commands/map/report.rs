@@ -1,4 +1,4 @@
-//! How commands ended: counts, a message for each that failed, and a summary at the end.
+//! Outcomes of commands: counts, a message for each failure, and a summary.
 
 use super::COMMAND_SHOWN;
 use midflight_tasks::functions::ExecResult;
@@ -6,26 +6,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It ran; its exit code may be anything.
     Ran(ExecResult),
-    /// It has no exit code: the message says why.
+    /// The command has no exit code; the message says why.
     Lost(String),
-    /// The same, but it is to run again with --resume: it was stopped, or its output is not kept.
+    /// Lost, and --resume runs it again: stopped, or its output was not kept.
     Undone(String),
-    /// It was not started.
     Cancelled,
 }
 
 impl End {
-    /// Whether it ran and exited with 0.
     pub(super) fn is_ok(&self) -> bool {
         matches!(self, Self::Ran(result) if result.code == 0)
     }
 
-    /// What people are told: nothing of a command that succeeded, or did not start.
+    /// Empty if it succeeded or did not start.
     pub(super) fn note(&self, place: &str, command: &[u8], timeout: Option<Duration>) -> String {
         let why = match self {
             Self::Ran(result) if result.code == 0 => return String::new(),
@@ -37,7 +33,6 @@ impl End {
     }
 }
 
-/// Why a command that ran has failed.
 fn reason(result: &ExecResult, timeout: Option<Duration>) -> String {
     if result.timed_out {
         let timeout = timeout.map(|timeout| format!(" after {}", humantime::format_duration(timeout)));
@@ -52,7 +47,7 @@ fn reason(result: &ExecResult, timeout: Option<Duration>) -> String {
     }
 }
 
-/// A text of any bytes on one line, cut to this many characters.
+/// Any bytes as text on one line, cut to `most` characters.
 pub(super) fn shown(text: &[u8], most: usize) -> String {
     let text = &text[..text.len().min(most * 4 + 4)];
     let text = String::from_utf8_lossy(text);
@@ -64,7 +59,6 @@ pub(super) fn shown(text: &[u8], most: usize) -> String {
     short
 }
 
-/// Counts of commands by their ends.
 #[derive(Debug)]
 pub(super) struct Report {
     /// What a number counts: "line", or "command".
@@ -80,7 +74,6 @@ impl Report {
         Self { noun, ok: 0, failed: Numbers::default(), lost: Numbers::default(), cancelled: Numbers::default() }
     }
 
-    /// The command with this number ended.
     pub(super) fn add(&mut self, number: u64, end: &End) {
         match end {
             End::Ran(result) if result.code == 0 => self.ok += 1,
@@ -90,27 +83,26 @@ impl Report {
         }
     }
 
-    /// Exited with 0.
     pub(super) fn ok(&self) -> u64 {
         self.ok
     }
 
-    /// Failed or lost.
+    /// Commands that failed or were lost.
     pub(super) fn failed(&self) -> u64 {
         self.failed.count + self.lost.count
     }
 
-    /// Failed, lost or cancelled.
+    /// Commands that failed, were lost or were cancelled.
     pub(super) fn not_ok(&self) -> u64 {
         self.failed() + self.cancelled.count
     }
 
-    /// Commands that ended; not those that never began.
+    /// Commands that ended, without those that never started.
     pub(super) fn ended(&self) -> u64 {
         self.ok + self.failed()
     }
 
-    /// The summary for people, after these words; `None` if all commands succeeded and there are no words.
+    /// The summary, after the words `head`; `None` if all commands succeeded and `head` is empty.
     pub(super) fn summary(&self, head: &str) -> Option<String> {
         if self.not_ok() == 0 && head.is_empty() {
             return None;
@@ -128,13 +120,13 @@ impl Report {
     }
 }
 
-/// A set of numbers of which the smallest are known: "1-3, 7" of any order, at most ten ranges.
+/// Printed as "1-3, 7". Keeps the ten ranges with the smallest numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     count: u64,
-    /// First and last of each range.
+    /// First and last number of each range.
     ranges: BTreeMap<u64, u64>,
-    /// From here on numbers are only counted.
+    /// From this number on only the count is kept.
     cut: Option<u64>,
 }
 

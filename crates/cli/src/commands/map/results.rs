@@ -1,4 +1,4 @@
-//! `--results`: files with the outputs of each command, in GNU parallel's tree: DIR/1/VALUE/2/VALUE/stdout.
+//! `--results`: outputs in GNU parallel's tree: DIR/1/VALUE/2/VALUE/stdout.
 
 use super::captured::{Captured, Stream};
 use std::ffi::OsString;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// The longest name in most file systems.
 const NAME_MAX: usize = 255;
 
-/// A tree of outputs.
 #[derive(Debug)]
 pub(super) struct Results {
     root: PathBuf,
@@ -19,7 +18,6 @@ impl Results {
         Self { root: root.to_owned() }
     }
 
-    /// Where the outputs of a command go.
     fn directory(&self, arguments: &[Vec<u8>], sequence: u64) -> PathBuf {
         let mut path = self.root.clone();
         for (place, argument) in (1..).zip(arguments) {
@@ -30,10 +28,8 @@ impl Results {
         path
     }
 
-    /// Writes stdout, stderr and seq.
-    ///
     /// # Errors
-    /// What could not be written, and why.
+    /// Names the file that could not be written, and why.
     pub(super) fn write(&self, arguments: &[Vec<u8>], sequence: u64, captured: &Captured) -> Result<(), String> {
         let directory = self.directory(arguments, sequence);
         let write = || {
@@ -43,7 +39,7 @@ impl Results {
             midflight_files::write(&directory.join("seq"), sequence.to_string())
         };
         write().map_err(|error| {
-            // Part of a result is worse than none. An error means that the file is not there.
+            // Remove a partial result. An error means that the file does not exist.
             for name in ["stdout", "stderr", "seq"] {
                 let _ = std::fs::remove_file(directory.join(name));
             }
@@ -52,7 +48,7 @@ impl Results {
     }
 }
 
-/// An argument as a name of a file, as GNU parallel writes it. Names that mean a directory's own get an end.
+/// An argument as a file name, escaped as GNU parallel does. The names `.` and `..` get a suffix.
 fn escaped(argument: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(argument.len());
     for &byte in argument {

@@ -1,4 +1,4 @@
-//! One run of `map`: a window of commands is at the switch; each that ends makes room for the next.
+//! One run of `map`: refills its window of commands as they end.
 
 use super::captured::Captured;
 use super::halt::Halt;
@@ -23,106 +23,86 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Commands in one job.
 const JOB: usize = 256;
-/// Bytes of arguments at the switch.
 const IN_FLIGHT_BYTES: usize = 16 << 20;
-/// How long to wait for an event before thinking about why none comes.
+/// Time without an event after which the session checks for progress.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After `--halt now` what is queued has been taken out by then: what is still open runs, and is stopped.
+/// After `--halt now`, time to cancel queued commands. What is open after it runs, and is stopped.
 const QUEUED_WITHIN: Duration = Duration::from_millis(100);
-/// After `--halt now` what runs is not waited for any longer.
+/// After `--halt now`: do not wait longer for running commands.
 const STOPPED_WITHIN: Duration = Duration::from_secs(3);
-/// Between two looks at the progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// Exit code if the reader of stdout has closed it: the same as after SIGPIPE.
+/// Exit code if the reader closed stdout, as after SIGPIPE.
 const UNREAD: u8 = 141;
-/// Commands that are submitted and not yet printed.
+/// Commands submitted and not yet printed.
 pub(super) const WINDOW: usize = 16_384;
 
-/// What all commands of a run have in common.
 pub(super) struct Settings {
     pub template: Template,
-    /// Everything but the command line.
+    /// Without a command line.
     pub request: ExecRequest,
     pub priority: u8,
     pub resources: u8,
-    /// Where the commands prefer to run.
     pub prefer: Option<Preference>,
-    /// Further runs of a command that failed.
     pub retries: u32,
-    /// Commands that may be with the switch at once.
+    /// Bounds the commands in flight.
     pub window: Window,
     pub is_tagged: bool,
     pub halt: Halt,
     pub results: Option<Results>,
-    /// Whether there is a joblog.
     pub is_logged: bool,
-    /// What is not run again.
     pub done: Done,
     /// What a number counts: "line", or "command".
     pub noun: &'static str,
 }
 
-/// What happens.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The run with this number ended.
     Ended(u64, TaskOutcome),
     /// Ctrl-C: a step of [`midflight_terminal::signals::Shutdown::each_step`].
     Interrupted(u32),
-    /// More of the input.
     Input(Vec<Entry>),
     /// The end of the input, or why it cannot be read.
     InputEnded(Result<()>),
-    /// Some output has been written.
     Room,
     /// The output cannot be written.
     Unwritten,
-    /// The joblog cannot be written.
     Unlogged,
 }
 
-/// One run of a command.
 #[derive(Debug)]
 struct Run {
-    /// Of its output.
     place: u64,
     /// From 1.
     sequence: u64,
     entry: Entry,
     /// Empty until it is submitted.
     command: Vec<u8>,
-    /// Runs before this one.
+    /// Earlier runs of the same command.
     before: u32,
     /// From 1; 0 for none.
     slot: u32,
-    /// Of its argument.
     bytes: usize,
     submitted: SystemTime,
 }
 
-/// Why nothing is submitted any more.
+/// Why nothing more is submitted.
 #[derive(Debug)]
 enum Stop {
     Interrupted,
     Halted(u8),
     /// The joblog cannot be written; the writer knows why.
     Unlogged,
-    /// The output cannot be written: nobody wants to know how the rest ended.
+    /// stdout is closed: drops the remaining results.
     Unwritten,
     Failed(anyhow::Error),
 }
 
-/// How it ended.
 pub(super) struct Outcome {
-    /// For people; `None` if there is nothing to say.
     pub summary: Option<String>,
     pub failed: u64,
     pub interrupted: bool,
-    /// Where `--halt` decides.
     pub code: Option<u8>,
-    /// What kept it from running all.
     pub result: Result<()>,
 }
 
@@ -133,11 +113,11 @@ pub(super) struct Session<'a> {
     outputs: Outputs,
     waiting: Waiting,
     events: Sender<Event>,
-    /// The next run's number, output's place and command's number.
+    /// Numbers of the next run, output place and command.
     next_run: u64,
     next_place: u64,
     sequence: u64,
-    /// Commands that were run before.
+    /// An earlier run has them.
     skipped: u64,
     again: VecDeque<Run>,
     open: HashMap<u64, Run>,
@@ -149,11 +129,10 @@ pub(super) struct Session<'a> {
     started: Instant,
     told: Instant,
     stop: Option<Stop>,
-    /// When what runs is to be stopped.
     stop_at: Option<Instant>,
-    /// That has been asked for.
+    /// Running commands were asked to stop.
     is_stopping: bool,
-    /// What is open is not waited for any longer than this.
+    /// Latest end of the wait for open commands.
     until: Option<Instant>,
 }
 
@@ -196,7 +175,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs all.
     pub(super) fn run(mut self, events: &Receiver<Event>) -> Result<Outcome> {
         while !self.is_over() {
             if let Ok(event) = events.recv_timeout(self.patience()) {
@@ -272,7 +250,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Submits while there is room.
     fn fill(&mut self) -> Result<()> {
         let waiting = self.again.len() + self.input.pending();
         let window = self.settings.window;
@@ -295,7 +272,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The next run that there is room for.
     fn next(&mut self, window_end: u64) -> Option<Run> {
         if let Some(run) = self.again.pop_front() {
             return Some(run);
@@ -308,7 +284,7 @@ impl<'a> Session<'a> {
         Some(Run { place, sequence, entry, command, before: 0, slot: 0, bytes: 0, submitted })
     }
 
-    /// Makes the command; `None` if there is nothing to submit, because it is done or cannot be made.
+    /// `None` if it is already done or cannot be built.
     fn prepare(&mut self, mut run: Run) -> Option<(Run, Vec<u8>)> {
         if self.settings.template.has_slot() {
             run.slot = self.slots.take();
@@ -337,7 +313,7 @@ impl<'a> Session<'a> {
             }
             Err(why) => {
                 run.command = run.entry.arguments.join(&b' ');
-                run.command.truncate(COMMAND_LINE_MAX); // what the joblog takes
+                run.command.truncate(COMMAND_LINE_MAX); // the joblog's limit
                 run.submitted = joblog::date();
                 self.finish(run, End::Lost(why), Captured::default());
                 None
@@ -345,7 +321,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The command line, and the task's argument.
     fn request(&self, run: &Run) -> Result<(Vec<u8>, Vec<u8>), String> {
         run.entry.check()?;
         let values = Values { arguments: &run.entry.arguments, sequence: run.sequence, slot: run.slot };
@@ -392,7 +367,7 @@ impl<'a> Session<'a> {
         self.finish(run, end, captured);
     }
 
-    /// A command will not run any more.
+    /// There is no retry.
     fn finish(&mut self, run: Run, mut end: End, captured: Captured) {
         self.slots.give_back(run.slot);
         let mut log = match self.settings.is_logged {
@@ -435,15 +410,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves a command out, with nothing to print.
     fn skip(&mut self, run: Run) {
         self.slots.give_back(run.slot);
         self.skipped += 1;
-        // Nothing has to be kept, so nothing can fail.
+        // Cannot fail: an empty output needs no space.
         let _ = self.outputs.put(run.place, Output::default(), |_| Output::default());
     }
 
-    /// Cancels commands that have not started; those that run are waited for.
+    /// Cancels commands that have not started, and waits for running ones.
     fn stop(&mut self, why: Stop) {
         if self.stop.is_some() {
             return;
@@ -460,7 +434,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has what runs stopped.
     fn stop_running(&mut self) {
         self.is_stopping = true;
         for job in &self.jobs {
@@ -468,7 +441,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What is still open is not waited for.
     fn give_up_the_rest(&mut self) {
         let mut rest: Vec<Run> = self.open.drain().map(|(_, run)| run).collect();
         rest.sort_by_key(|run| run.place);
@@ -477,7 +449,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Progress; and a question where nothing happens.
     fn look(&mut self) {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
@@ -532,7 +503,7 @@ fn end_of(outcome: TaskOutcome) -> (End, Captured) {
     }
 }
 
-/// Whether the command ran, and its output had no room, at its executor or here.
+/// The command ran, but its output had no room, at the executor or here.
 fn is_output_not_kept(error: &TaskError) -> bool {
     match error {
         TaskError::NotKept { .. } => true,
@@ -541,7 +512,7 @@ fn is_output_not_kept(error: &TaskError) -> bool {
     }
 }
 
-/// Numbers of slots, from 1: of commands that run at one time no two have the same.
+/// Slot numbers, from 1. No two running commands have the same.
 #[derive(Debug, Default)]
 struct Slots {
     free: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Where the arguments of commands come from: lines, words behind `:::`, files behind `::::`, and their combinations.
+//! Arguments: lines, words after `:::`, files after `::::`, and their combinations.
 
 use super::COMMAND_LINE_MAX;
 use super::records::{Ends, Record, Records};
@@ -10,23 +10,22 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Bytes of memory for all sources but the first, which is read as it is needed.
+/// Bytes of memory for all sources but the first, which is read as needed.
 const TABLES_MAX: usize = 256 << 20;
-/// What the allocator takes for a small piece of memory, beside it.
+/// Bytes of the allocator per allocation.
 const ALLOCATION: usize = 16;
 
-/// The arguments of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The number of its line, from 1; where several sources combine, its number among the commands.
+    /// Line number, from 1; with several sources, the number of the command.
     pub number: u64,
     pub arguments: Vec<Vec<u8>>,
-    /// The bytes of a line that is longer than any command line may be; the argument holds its beginning.
+    /// Bytes of a line longer than any command line; the argument holds its beginning.
     pub too_long: Option<u64>,
 }
 
 impl Entry {
-    /// An error if a line was too long to be kept.
+    /// Fails if the line was too long.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.too_long {
             Some(length) => {
@@ -37,31 +36,30 @@ impl Entry {
     }
 }
 
-/// An input source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Behind `:::`.
+    /// After `:::`.
     Words(Vec<OsString>),
-    /// Behind `::::`; "-" for stdin.
+    /// After `::::`; "-" for stdin.
     File(PathBuf),
 }
 
-/// Sources whose values are taken side by side. Groups combine: each value of one with each value of the others.
+/// Taken in parallel. Groups combine: each value with each of the others'.
 pub(super) type Group = Vec<Source>;
 
-/// What begins a source.
+/// The word, if it begins a source.
 fn marker(word: &OsStr) -> Option<&str> {
     word.to_str().filter(|word| [":::", "::::", ":::+", "::::+"].contains(word))
 }
 
-/// The template before the first `:::` or `::::`, and the sources behind it.
+/// Splits the template before the first `:::` or `::::` from the sources after it.
 pub(super) fn split(words: &[OsString]) -> Result<(Vec<OsString>, Vec<Group>)> {
     let is_marker = |word: &OsString| marker(word).is_some();
     let first = words.iter().position(is_marker).unwrap_or(words.len());
     let (template, mut rest) = words.split_at(first);
     let mut groups: Vec<Group> = Vec::new();
     while let [word, values @ ..] = rest {
-        let marker = marker(word).unwrap_or_default(); // there is one
+        let marker = marker(word).unwrap_or_default(); // the loop found one
         let end = values.iter().position(is_marker).unwrap_or(values.len());
         let sources: Vec<Source> = match marker {
             ":::" | ":::+" => vec![Source::Words(values[..end].to_vec())],
@@ -84,7 +82,7 @@ pub(super) fn split(words: &[OsString]) -> Result<(Vec<OsString>, Vec<Group>)> {
     Ok((template.to_vec(), groups))
 }
 
-/// What one source (or several side by side) gives to one command.
+/// One group's values for one command.
 #[derive(Clone, Debug, Default)]
 struct Row {
     number: u64,
@@ -93,25 +91,22 @@ struct Row {
 }
 
 impl Row {
-    /// The memory that it takes.
     fn bytes(&self) -> usize {
         let value = |value: &Vec<u8>| size_of::<Vec<u8>>() + ALLOCATION + value.capacity();
         size_of::<Self>() + ALLOCATION + self.values.iter().map(value).sum::<usize>()
     }
 }
 
-/// The first source: lines as they come, or rows in memory.
+/// Lines read as needed, or rows in memory.
 enum First {
     Lines(Records),
     Rows(VecDeque<Row>),
 }
 
-/// How records become arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Format {
-    /// Of the records of files.
     pub ends: Ends,
-    /// Between two columns of a record.
+    /// Separates the columns of a record.
     pub columns: Option<Regex>,
 }
 
@@ -126,23 +121,20 @@ impl Format {
     }
 }
 
-/// The arguments of all commands, one after another.
 pub(super) struct Entries {
     format: Format,
     first: First,
     /// The other groups; the last one changes fastest.
     tables: Vec<Vec<Row>>,
-    /// The row of the first group, and the places in the tables, of the next command.
+    /// Row and positions in the tables of the next command.
     current: Option<Row>,
     places: Vec<usize>,
-    /// Commands so far.
     count: u64,
-    /// Whether a command stands for a line.
+    /// Each command is one line.
     is_lines: bool,
 }
 
 impl Entries {
-    /// Opens all files.
     pub(super) fn open(groups: &[Group], format: Format) -> Result<Self> {
         let stdin = groups.iter().flatten().filter(|source| **source == Source::File("-".into())).count();
         ensure!(stdin <= 1, usage::error("the standard input is named twice: only one source can read it"));
@@ -157,12 +149,11 @@ impl Entries {
         Ok(Self { format, first, tables, current: None, places, count: 0, is_lines })
     }
 
-    /// Whether commands have the numbers of lines.
     pub(super) fn is_lines(&self) -> bool {
         self.is_lines
     }
 
-    /// The arguments that each command gets, where all get as many.
+    /// Arguments per command, if the same for all.
     pub(super) fn width(&self) -> Option<usize> {
         if self.format.columns.is_some() {
             return None;
@@ -174,7 +165,7 @@ impl Entries {
         Some(first + self.tables.iter().filter_map(|rows| rows.first()).map(|row| row.values.len()).sum::<usize>())
     }
 
-    /// Whether the next command is there without waiting for the input.
+    /// Whether the next command needs no wait for input.
     pub(super) fn is_ready(&self) -> bool {
         let lines_ready = match &self.first {
             First::Lines(records) => records.is_ready(),
@@ -183,7 +174,6 @@ impl Entries {
         self.current.is_some() || lines_ready
     }
 
-    /// The arguments of the next command; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         if self.tables.iter().any(Vec::is_empty) {
             return Ok(None);
@@ -210,7 +200,6 @@ impl Entries {
         }
     }
 
-    /// Goes to the next combination; `false` after the last one of a row.
     fn advance(&mut self) -> bool {
         for (place, rows) in self.places.iter_mut().zip(&self.tables).rev() {
             *place += 1;
@@ -223,7 +212,7 @@ impl Entries {
     }
 }
 
-/// The rows of sources side by side; the shortest one ends them.
+/// Rows of sources taken in parallel, up to the end of the shortest.
 fn rows(group: &[Source], format: &Format, bytes: &mut usize) -> Result<Vec<Row>> {
     let mut rows: Option<Vec<Row>> = None;
     for source in group {
@@ -284,7 +273,7 @@ mod tests {
         Format { ends: Ends { separator: b'\n', crlf: false }, columns: None }
     }
 
-    /// The arguments of all commands, each joined by spaces.
+    /// Arguments of all commands, each command's joined by spaces.
     fn all(line: &str, format: Format) -> Vec<String> {
         let (_, groups) = split(&words(line)).unwrap();
         let mut entries = Entries::open(&groups, format).unwrap();

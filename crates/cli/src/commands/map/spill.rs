@@ -1,4 +1,4 @@
-//! Outputs that do not fit the memory wait in a temporary file that has no name, so that it ends with the process.
+//! Outputs that exceed the memory bound, in a temporary file without a name.
 
 use std::fs::File;
 use std::io::Result;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A temporary file; it is made when it is needed.
+/// Created on first use.
 #[derive(Debug)]
 pub(super) struct Spill {
     directory: PathBuf,
@@ -16,23 +16,19 @@ pub(super) struct Spill {
 #[derive(Debug, Default)]
 struct State {
     file: Option<Arc<File>>,
-    /// Where the next part begins.
     end: u64,
-    /// Parts that are still needed.
     live: usize,
 }
 
-/// A part of the file.
 #[derive(Debug)]
 pub(super) struct Part {
     file: Arc<File>,
     offset: u64,
-    /// Bytes.
     pub length: u64,
 }
 
 impl Part {
-    /// Fills the buffer from this place of the part on.
+    /// Fills the buffer from offset `at` of the part.
     pub(super) fn read(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(buffer, self.offset + at)
     }
@@ -43,12 +39,11 @@ impl Spill {
         Self { directory: directory.to_owned(), state: Mutex::default() }
     }
 
-    /// Where the file is.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Writes these bytes, one slice after the other. After an error nothing of them is kept.
+    /// Keeps nothing after an error.
     pub(super) fn store(&self, slices: [&[u8]; 4]) -> Result<Part> {
         let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let part = self.place(length)?;
@@ -63,7 +58,7 @@ impl Spill {
         Ok(part)
     }
 
-    /// A place at the end of the file; at its beginning where nothing else is kept.
+    /// Reserves space at the end of the file, or at its start if no part is live.
     fn place(&self, length: u64) -> Result<Part> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &state.file {
@@ -83,12 +78,11 @@ impl Spill {
         Ok(part)
     }
 
-    /// Gives the space back.
     pub(super) fn release(&self, part: &Part) {
         use rustix::fs::{FallocateFlags, fallocate};
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.live -= 1;
-        // Where a file system cannot do this, the file shrinks when nothing is kept any more.
+        // If the file system cannot punch holes, the file shrinks when no part is live.
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = if state.live == 0 {
             part.file.set_len(0)

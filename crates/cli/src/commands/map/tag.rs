@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-/// Writes a tag and a tab at the beginning of each line.
+/// Writes the tag and a tab before each line.
 pub(super) struct Tagged<'a, W> {
     to: W,
     tag: Option<&'a [u8]>,

@@ -1,4 +1,4 @@
-//! From arguments to a command line: replacement strings, as in GNU parallel.
+//! Command lines from arguments, by GNU parallel's replacement strings.
 
 use super::JOBS_MAX;
 use anyhow::Result;
@@ -6,25 +6,23 @@ use midflight_terminal::usage;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// What a command is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
-    /// Empty: the arguments are the command.
+    /// If empty, the arguments are the command.
     parts: Vec<Part>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Vec<u8>),
-    /// The form of an argument, or of all of them. A negative place counts from the end.
+    /// One argument, or all. A negative position counts from the end.
     Value(Option<isize>, Form),
-    /// `{#}`: the number of the command, from 1.
+    /// `{#}`: command number, from 1.
     Sequence,
-    /// `{%}`: the number of its slot, from 1.
+    /// `{%}`: slot number, from 1.
     Slot,
 }
 
-/// What of an argument is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Whole,
@@ -38,7 +36,6 @@ enum Form {
     BaseNoExtension,
 }
 
-/// What a command is to be made of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<'a> {
     pub arguments: &'a [Vec<u8>],
@@ -47,7 +44,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Template {
-    /// Parses the words of a template; without any place for an argument, all stand behind it.
+    /// Without a place for an argument, all arguments follow it.
     pub(super) fn parse(words: &[OsString]) -> Result<Self> {
         let text = words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().join(&b' ');
         let mut parts = Vec::new();
@@ -82,18 +79,18 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Whether each command needs a slot of its own.
+    /// Whether it uses slot numbers.
     pub(super) fn has_slot(&self) -> bool {
         self.parts.contains(&Part::Slot)
     }
 
-    /// What the command may have been in an earlier run, in which it had another slot; nothing where slots do not matter.
+    /// The command for each slot; empty without a slot number.
     pub(super) fn in_each_slot(&self, values: Values<'_>) -> impl Iterator<Item = Vec<u8>> {
         let slots = if self.has_slot() { JOBS_MAX } else { 0 };
         (1..=slots).filter_map(move |slot| self.expand(Values { slot, ..values }).ok())
     }
 
-    /// An error if it has a place that no command can fill, where each has so many arguments.
+    /// Fails if a position exceeds the `width` arguments per command.
     pub(super) fn check(&self, width: usize) -> Result<()> {
         let places = self.parts.iter().filter_map(|part| if let Part::Value(place, _) = part { *place } else { None });
         match places.into_iter().find(|&place| index(place, width).is_none()) {
@@ -102,7 +99,7 @@ impl Template {
         }
     }
 
-    /// The command line; an error says which place cannot be filled.
+    /// An error names the position without an argument.
     pub(super) fn expand(&self, values: Values<'_>) -> Result<Vec<u8>, String> {
         let arguments = values.arguments;
         if self.parts.is_empty() {
@@ -137,7 +134,7 @@ fn missing(place: isize, width: usize) -> String {
     format!("there is no argument for {{{place}}}: a command has {width} {arguments}; see --colsep and :::")
 }
 
-/// Only columns may differ from command to command.
+/// Only columns can differ between commands.
 fn short(place: isize, width: usize) -> String {
     let columns = if width == 1 { "column" } else { "columns" };
     format!("there is no column for {{{place}}}: it has {width} {columns}")
@@ -149,8 +146,7 @@ fn index(place: isize, width: usize) -> Option<usize> {
     (at < width).then_some(at)
 }
 
-/// What stands between braces. Something else is the shell's, such as `{print}`; what looks like a replacement string and is none
-/// is an error.
+/// Parses the text between braces. Other text, such as `{print}`, is the shell's. An invalid replacement string is an error.
 fn placeholder(inner: &str) -> Result<Option<Part>> {
     let part = match inner {
         "#" => return Ok(Some(Part::Sequence)),
@@ -219,7 +215,7 @@ fn directory(path: &[u8]) -> &[u8] {
     }
 }
 
-/// In single quotes; a single quote itself as `'\''`.
+/// Quotes with single quotes; a single quote itself becomes `'\''`.
 fn quote(text: &[u8], quoted: &mut Vec<u8>) {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./:,+=@%".contains(byte);
     if !text.is_empty() && text.iter().all(plain) {

@@ -1,39 +1,36 @@
-//! Whether anything happens. A client does not see executors, but it sees that one fetches a command, that commands end, and that the
-//! switch answers.
+//! Detects lack of progress, from what a client sees: commands are fetched and end, and the switch answers.
 
 use crate::commands::silence::{Reminder, Silence};
 use anyhow::{Result, bail};
 use midflight_host::{Client, ClientCounts};
 use std::time::{Duration, Instant};
 
-/// No run gives up before this.
+/// Shortest wait before a run gives up.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-/// How long after its timeout a command may take to end.
+/// Time to end after its timeout.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// Commands without a timeout that run may take this long before others that wait are worth a word.
+/// Warn when commands without a timeout delay others for this long.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for commands to be taken, and to end.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// As the user wrote them.
     resources: String,
     timeout: Option<Duration>,
-    /// The switch and the executor are in this process.
+    /// Switch and executor are in this process.
     is_own: bool,
-    /// The last that happened to commands, and when.
+    /// Last progress, and its time.
     moved: Option<(Moves, Instant)>,
-    /// Of the question for executors.
+    /// Limits how often the missing executor is reported.
     reminder: Reminder,
     silence: Silence,
 }
 
-/// What has happened to commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
-    /// How often an executor has fetched one.
+    /// Commands fetched by executors.
     taken: u64,
-    /// Runs that have ended, well or not.
+    /// Runs that ended, well or not.
     over: u64,
 }
 
@@ -44,24 +41,24 @@ impl Moves {
         Self { taken: counts.blobs.served, over }
     }
 
-    /// How many run; more than in truth after an executor has died.
+    /// An overestimate after an executor died.
     fn running(self) -> u64 {
         self.taken.saturating_sub(self.over)
     }
 }
 
 impl Waiting {
-    /// Of commands that need these resources. `is_own`: the switch and an executor that has them are in this process.
+    /// If `is_own`, the switch and an executor with these resources are in this process.
     pub(super) fn new(resources: &str, timeout: Option<Duration>, is_own: bool) -> Self {
         let resources = resources.to_owned();
         Self { resources, timeout, is_own, moved: None, reminder: Reminder::default(), silence: Silence::default() }
     }
 
-    /// Call now and then; `open` commands are at the switch. A question for people, at most once a minute, if nobody takes one for
-    /// some time, or the switch is silent.
+    /// Call regularly; `open` commands are at the switch. Returns a question, at most once a minute, if no executor fetches one for some
+    /// time or the switch is silent.
     ///
     /// # Errors
-    /// If that takes longer than the timeout, or commands cannot reach the switch.
+    /// If that lasts longer than the timeout, or commands cannot reach the switch.
     pub(super) fn look(&mut self, client: &Client, open: usize) -> Result<Option<String>> {
         if self.is_own {
             return Ok(None);
@@ -75,14 +72,13 @@ impl Waiting {
         let waited = unchanged(&mut self.moved, moves, now);
         let silence = self.silence.look(client)?;
         if silence.is_some() {
-            self.reminder.put_off(now); // without a switch nobody can take a command
+            self.reminder.put_off(now); // without a switch no executor can fetch one
         }
         Ok(self.after(waited, now, moves, open as u64)?.or(silence))
     }
 
-    /// Nothing has happened for so long.
     fn after(&mut self, waited: Duration, now: Instant, moves: Moves, open: u64) -> Result<Option<String>> {
-        // By then what runs has ended, or will never be heard of.
+        // By then running commands have ended, or their results are lost.
         let runs = match (moves.running(), self.timeout) {
             (0, _) => Duration::ZERO,
             (_, Some(timeout)) => timeout + ENDS_WITHIN,
@@ -112,7 +108,7 @@ impl Waiting {
     }
 }
 
-/// How long this value has been the same.
+/// How long the value has been the same.
 fn unchanged<T: PartialEq>(last: &mut Option<(T, Instant)>, value: T, now: Instant) -> Duration {
     match last {
         Some((same, since)) if *same == value => now.saturating_duration_since(*since),

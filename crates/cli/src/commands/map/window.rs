@@ -1,48 +1,45 @@
-//! How many commands `map` has submitted at one time: more than may run, so that a slot which has ended one has the next one at once,
-//! and not so many that their outputs need much memory.
+//! Bounds the commands in flight: more than can run, so that a free slot gets its next one at once, but few enough that their outputs fit
+//! in memory.
 
-/// Commands at the switch of this process, beside four for each slot: enough that no slot waits for the next one.
+/// Commands that wait at an embedded switch in addition to four per slot, so that no slot becomes idle.
 pub(super) const AHEAD: usize = 256;
-/// Bytes of outputs that may come back in memory before any of them was written or put into a file.
+/// Bytes of outputs that may arrive in memory before one is written or spilled.
 const OUTPUTS: usize = 16 << 20;
-/// Bytes that an output is assumed to have before the first one has come.
+/// Assumed size of an output before the first one arrives.
 const ASSUMED: usize = 256 << 10;
-/// The last output counts for one sixteenth of the mean.
+/// The latest output's weight in the mean is 1/16.
 const SMOOTH: usize = 16;
 
-/// The number of commands that may be submitted and not ended, by the outputs that have come so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// Commands where outputs are small.
+    /// Upper bound, for small outputs.
     most: usize,
-    /// Commands however large outputs are.
+    /// Lower bound, for large outputs.
     least: usize,
-    /// Commands that run at one time.
+    /// Commands that run at a time.
     jobs: usize,
-    /// Mean bytes of the outputs in memory.
+    /// Bytes of an output in memory.
     mean: usize,
 }
 
 impl Window {
-    /// A window of `most` commands, of which `jobs` run at one time. If the executor is `in_process`, outputs are in the memory of this
-    /// process as soon as they are written, so large ones make the window smaller: down to a quarter more than `jobs`.
+    /// `jobs` of `most` commands run at a time. If the executor is `in_process`, outputs use this process's memory, so large ones shrink
+    /// the window, down to 1.25 × `jobs`.
     pub(super) fn new(most: usize, jobs: usize, in_process: bool) -> Self {
         let least = if in_process { (jobs + jobs / 4 + 1).min(most) } else { most };
         Self { most, least, jobs, mean: ASSUMED }
     }
 
-    /// An output has come, which has so many bytes in memory.
     pub(super) fn note(&mut self, in_memory: usize) {
         self.mean = (self.mean * (SMOOTH - 1) + in_memory) / SMOOTH;
     }
 
-    /// Commands that may be submitted and not ended now.
     pub(super) fn size(self) -> usize {
         self.most.min((OUTPUTS / self.mean.max(1)).max(self.least))
     }
 
-    /// So many commands are submitted together, because a packet for each one would cost more than the command: a quarter of those that
-    /// wait at the switch, so that it never has none.
+    /// A batch, as a packet for each command would cost more than the command: a quarter of those that wait at the switch, so that its
+    /// queue does not run empty.
     pub(super) fn refill(self) -> usize {
         (self.size().saturating_sub(self.jobs) / 4).clamp(1, AHEAD)
     }

@@ -1,4 +1,4 @@
-//! `midflight plan`: which operators select replicas for which traffic.
+//! `midflight plan`: computes which operators select replicas for which traffic.
 
 mod show;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Larger files are no topologies.
+/// Refuses larger files.
 const LARGEST_BYTES: u64 = 64 << 20;
 const FAT_TREE: &str = "fat-tree:";
 
@@ -161,7 +161,7 @@ fn topology(args: &Args) -> Result<Topology> {
 }
 
 fn groups(args: &Args, topology: &Topology) -> Result<Vec<Group>> {
-    // clap asks for one of --traffic and --generate.
+    // clap requires --traffic or --generate.
     let file = args.traffic.as_deref().unwrap_or_else(|| Path::new(""));
     let text = read(file, "--generate prints one")?;
     let wrong = |error: String| usage::error(format!("{}: {error}", file.display()));
@@ -193,7 +193,7 @@ fn instance(args: &Args, topology: Topology, groups: Vec<Group>) -> Result<Insta
     Ok(Instance::with_share(topology, groups, args.extra_hops, packets).bar(failed))
 }
 
-/// The text of a file; `help` says what to do without one.
+/// Reads a file; `help` is added to an error.
 fn read(file: &Path, help: &str) -> Result<String> {
     let wrong = |error: &dyn std::fmt::Display| usage::error(format!("{}: {error}; {help}", file.display()));
     midflight_files::read_text(file, LARGEST_BYTES).map_err(|error| wrong(&error))

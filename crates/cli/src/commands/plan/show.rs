@@ -1,5 +1,3 @@
-//! A plan as text, and as results.
-
 use anyhow::Result;
 use midflight_placement::explain::explain;
 use midflight_placement::{Degraded, Instance, Method, Options};
@@ -25,7 +23,7 @@ fn method(method: Method) -> &'static str {
     }
 }
 
-/// Load of an operator's accelerator as a share of what it may get.
+/// Load of an operator's accelerator as a share of its limit.
 fn share(instance: &Instance, loads: &BTreeMap<usize, u64>, operator: usize) -> f64 {
     let accelerator = instance.topology().operators()[operator].accelerator;
     loads.get(&accelerator).copied().unwrap_or(0) as f64 / instance.limit(operator).max(1) as f64
@@ -75,7 +73,7 @@ fn text(instance: &Instance, degraded: &Degraded, why: &str) -> String {
     );
     let hops = solved.plan.extra_hops(instance) as f64 / 1000.0;
     let limit = instance.limits().extra_hops as f64 / 1000.0;
-    // A String takes everything that is written.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "extra hops  {hops:.0}/s of requests (at most {limit:.0}/s); of responses as many");
     if !degraded.groups.is_empty() {
         let names: Vec<&str> = degraded.groups.iter().map(|&group| instance.groups()[group].id.as_str()).collect();
@@ -87,7 +85,6 @@ fn text(instance: &Instance, degraded: &Degraded, why: &str) -> String {
     text + &aligned(&table(instance, degraded), "llrrl")
 }
 
-/// A line for each RSNode.
 fn table(instance: &Instance, degraded: &Degraded) -> Vec<[String; 5]> {
     let topology = instance.topology();
     let plan = &degraded.solved.plan;

@@ -1,4 +1,4 @@
-//! The choice of the engine, from flags and configuration, and its names.
+//! Chooses the engine from flags and configuration, and names it.
 
 use super::program::SwitchProgram;
 use anyhow::Result;
@@ -34,19 +34,17 @@ pub(super) struct Options {
     pub(super) detach: bool,
 }
 
-/// Named as in the configuration.
+/// Accepts the names that the configuration uses.
 fn engine_kind() -> impl TypedValueParser<Value = EngineKind> {
     PossibleValuesParser::new(["user", "kernel"])
         .try_map(|name| EngineKind::deserialize(name.as_str().into_deserializer()).map_err(|error: ValueError| error))
 }
 
-/// Its names, as the help shows them.
 fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
     PossibleValuesParser::new(XdpMode::ALL.map(XdpMode::name)).try_map(|name| name.parse())
 }
 
 impl Options {
-    /// The engine that flags and configuration ask for together.
     pub(super) fn apply<P: SwitchProgram>(&self, config: &Config<P::Table>) -> Result<SwitchEngine> {
         let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
         let kind = self.engine.unwrap_or(*kind);
@@ -82,7 +80,6 @@ impl Options {
     }
 }
 
-/// For `/status` and metrics.
 pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
     match engine {
         SwitchEngine::User => EngineStatus::in_process("user"),
@@ -93,7 +90,7 @@ pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
     }
 }
 
-/// For the first line; nothing for user space.
+/// Empty for user space.
 pub(super) fn describe(engine: &SwitchEngine) -> String {
     let KernelOptions { interfaces, mode, keep, .. } = match engine {
         SwitchEngine::User => return String::new(),
@@ -108,7 +105,7 @@ pub(super) fn describe(engine: &SwitchEngine) -> String {
     format!(", in the kernel on {}, XDP {mode}{kept}", interfaces.join(" and "))
 }
 
-/// The interfaces on which the programs of a switch stay after its process ends.
+/// Interfaces where programs stay after the process exits.
 pub(super) fn kept_on(engine: &SwitchEngine) -> Option<String> {
     match engine {
         SwitchEngine::Kernel(options) if options.keep => Some(options.interfaces.join(", ")),

@@ -1,5 +1,4 @@
-//! `midflight switch`: the task queue, the store's switch or an operator, on this machine. [`program`] is what it must know of a program; each
-//! has a file here.
+//! `midflight switch`: runs a program on this machine. [`program`] has the trait; a file per program implements it.
 
 mod engine;
 mod program;
@@ -98,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Common {
-    /// The program of the configuration, or that of the flag.
+    /// The program of the configuration, or of the flag.
     ///
     /// # Errors
     /// If the configuration cannot be read.
@@ -123,28 +122,28 @@ impl Common {
     }
 }
 
-/// An engine that is not the product's: what the laboratory adds.
+/// An engine that the laboratory adds.
 pub struct OtherEngine<P: Program, T> {
-    /// For the first line and `/status`.
+    /// Name for the first line and `/status`.
     pub name: String,
-    /// Adapts the configuration to what the engine can do.
+    /// Adapts the configuration to the engine's abilities.
     pub adapt: Box<dyn FnOnce(&mut Config<T>) -> Result<()>>,
-    /// Starts it, unless the flag is set meanwhile.
+    /// Starts the engine. Stops early if the flag is set.
     pub start: Box<dyn FnOnce(EnginePlace<'_, P>, &Arc<AtomicBool>) -> Result<Box<dyn Hosted<P>>, Error>>,
 }
 
-/// A switch of tasks in another engine, until a signal ends it.
+/// Runs a tasks switch in another engine until a signal.
 ///
 /// # Errors
-/// As of the command.
+/// As the command.
 pub fn run_tasks_in(args: &Common, engine: OtherEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
     run_in(args, engine)
 }
 
-/// The switch of a store in another engine, until a signal ends it.
+/// Runs a store switch in another engine until a signal.
 ///
 /// # Errors
-/// As of the command.
+/// As the command.
 pub fn run_reads_in(args: &Common, engine: OtherEngine<ReadsProgram, ReadsTable>) -> Result<ExitCode> {
     run_in(args, engine)
 }
@@ -168,7 +167,7 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
     serve::<P>(&config, engine, |_, _| Err(Error::Configuration("no such engine".into())))
 }
 
-/// Serves until a signal. `start` starts an engine that is not the product's.
+/// `start` starts an engine of the laboratory.
 fn serve<P: SwitchProgram>(
     config: &Config<P::Table>,
     engine: SwitchEngine,
@@ -214,7 +213,6 @@ fn detach(port: u16) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is running, on one line.
 fn greeting<P: SwitchProgram>(running: &Running<P>) -> String {
     let switch = &running.switch;
     let inherited = match switch.inheritance() {

@@ -1,4 +1,4 @@
-//! Linearizable reads from all replicas, as `midflight switch` runs them.
+//! The store program, as `midflight switch` runs it.
 
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use crate::operator_socket::OperatorSocket;
@@ -25,7 +25,7 @@ impl SwitchProgram for ReadsProgram {
     }
 
     fn details(table: &ReadsTable, engine: &SwitchEngine) -> Details<Self> {
-        // A pipeline has no sessions that can be read.
+        // A pipeline has no readable sessions.
         if matches!(engine, SwitchEngine::Other(_)) {
             return Box::new(|_, _, _| Ok(None));
         }
@@ -40,7 +40,7 @@ impl SwitchProgram for ReadsProgram {
         format!("{} of its replica sets", stats.present().count())
     }
 
-    /// Each set under an incarnation of its own: what the switch knew before it started is lost.
+    /// Each set gets a new incarnation: the switch's earlier state is lost.
     fn beside(config: &Config<ReadsTable>, port: u16) -> Result<Sets> {
         let sets = &config.program.set;
         if sets.is_empty() {
@@ -54,7 +54,7 @@ impl SwitchProgram for ReadsProgram {
         Ok(Sets { sets: sets.iter().map(|set| set.at_switch(rand::random())).collect(), socket })
     }
 
-    /// Adds the sets. Those that a former process has kept go on, with what may be changed as it is configured now.
+    /// A set kept by an earlier process continues, with the new settings where they may change.
     fn begin(
         Sets { mut sets, socket }: Sets,
         switch: &Arc<Switch<Self>>,
@@ -76,13 +76,12 @@ impl SwitchProgram for ReadsProgram {
     }
 }
 
-/// The replica sets of the configuration, and where the operator changes them.
 pub(crate) struct Sets {
     sets: Vec<NewSet>,
     socket: OperatorSocket,
 }
 
-/// Carries out `midflight kv policy`. `sets`: as they are now.
+/// Carries out `midflight kv policy`. `sets` is their current state.
 fn change(switch: &Weak<Switch<ReadsProgram>>, sets: &mut [NewSet], request: SetRequest) -> Result<SetAnswer, String> {
     let set = sets.iter_mut().find(|set| set.number == request.set);
     let set = set.ok_or_else(|| format!("this switch has no replica set {}", request.set))?;
@@ -100,7 +99,6 @@ fn change(switch: &Weak<Switch<ReadsProgram>>, sets: &mut [NewSet], request: Set
     Ok(SetAnswer { policy: set.policy, reply_check: set.reply_check })
 }
 
-/// Whether an order about a set was carried out.
 fn check(done: SetOrder) -> Result<()> {
     let set = done.number();
     match done.outcome() {

@@ -1,4 +1,4 @@
-//! An operator of NetRS, as `midflight switch` runs it: its selector and the keeper of its rules beside it.
+//! An operator of NetRS: the switch, its selector and the keeper of its rules.
 
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use super::running::{Beside, Prepared};
@@ -24,7 +24,7 @@ impl SwitchProgram for ReplicasProgram {
     type Status = ReplicasStatus;
     type Beside = Parts;
 
-    /// Rules that outlive their keeper would never be removed.
+    /// Without their keeper, rules would never be removed.
     const CAN_BE_KEPT: bool = false;
 
     fn limits(table: &ReplicasTable) -> ReplicasConfig {
@@ -96,7 +96,7 @@ impl SwitchProgram for ReplicasProgram {
             None => SelectedBy::Nobody,
         };
         let keeper = keeper.serve(switch, selected_by, on_failure)?;
-        // Cannot fail: they are set here only.
+        // Cannot fail: set only here.
         let _ = running.parts.set((selector, keeper));
         Ok(())
     }
@@ -114,7 +114,7 @@ fn selector_options(table: &SelectorTable, operator: SocketAddr) -> SelectorOpti
     SelectorOptions { config, algorithm: table.algorithm, most, ..SelectorOptions::new(table.listen, operator) }
 }
 
-/// The selector, and who takes orders, without threads.
+/// The selector, and the listener for the controller's orders, before their threads start.
 pub(crate) struct Parts {
     keeper: BoundKeeper,
     selector: Option<BoundSelector>,
@@ -124,12 +124,10 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Where it takes orders.
     pub(crate) fn control(&self) -> SocketAddr {
         self.keeper.local_addr()
     }
 
-    /// Where its selector is.
     pub(crate) fn selector(&self) -> Option<SocketAddr> {
         self.selector.as_ref().map(BoundSelector::local_addr)
     }
@@ -137,7 +135,7 @@ impl Parts {
 
 struct RunningParts {
     is_in_core: bool,
-    /// Both, once they run.
+    /// Set once both run.
     parts: OnceLock<(Option<Arc<Selector>>, Keeper)>,
 }
 

@@ -1,4 +1,4 @@
-//! Starts a switch and its HTTP server: first what needs privileges, then the threads.
+//! Starts a switch and its HTTP server: first the privileged steps, then the threads.
 
 use super::engine;
 use super::program::SwitchProgram;
@@ -16,23 +16,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What runs in the process beside the switch.
+/// Runs in addition to the switch.
 pub(crate) trait Beside: Send + Sync {
-    /// For the first line that the process prints.
+    /// The addition's part of the first line of output.
     fn describe(&self) -> String;
-    /// What it has counted.
     fn counters(&self) -> ShellCounters;
-    /// Why it has ended by itself, on one line; `None` if it has not.
+    /// Why it stopped by itself, on one line.
     fn failure(&self) -> Option<String>;
-    /// What it adds to views of an operator.
     fn parts(&self) -> OperatorParts {
         OperatorParts::default()
     }
 }
 
-/// A switch and its HTTP server; dropping it ends both.
+/// Stops on drop.
 pub(crate) struct Running<P: SwitchProgram = TasksProgram> {
-    /// The switch.
     pub switch: Arc<Switch<P>>,
     http: Option<Http>,
     beside: Option<Arc<dyn Beside>>,
@@ -44,7 +41,7 @@ impl<P: SwitchProgram> std::fmt::Debug for Running<P> {
     }
 }
 
-/// Both, with all that needs privileges done, but without threads.
+/// A switch and its HTTP server after the privileged steps, without threads.
 pub(crate) struct Prepared<P: SwitchProgram> {
     switch: BoundSwitch<P>,
     beside: Option<Arc<dyn Beside>>,
@@ -55,17 +52,16 @@ pub(crate) struct Prepared<P: SwitchProgram> {
 }
 
 impl<P: SwitchProgram> Running<P> {
-    /// Starts a switch in this process, whatever engine the configuration asks for.
+    /// Starts a switch in this process, with the configured engine.
     pub(crate) fn start(config: &Config<P::Table>) -> Result<Self> {
         Self::prepare(config)?.run(|| ())
     }
 
-    /// The first half of that start.
     pub(crate) fn prepare(config: &Config<P::Table>) -> Result<Prepared<P>> {
         Self::prepare_in(config, SwitchEngine::User, |_| Err(Error::Configuration("no such engine".into())))
     }
 
-    /// The same in this engine; `start` starts one that is not the product's.
+    /// `start` starts an engine of the laboratory.
     pub(crate) fn prepare_in(
         config: &Config<P::Table>,
         engine: SwitchEngine,
@@ -78,7 +74,7 @@ impl<P: SwitchProgram> Running<P> {
         let program = P::limits(&config.program);
         let privileged = matches!(engine, SwitchEngine::Kernel(_));
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
-        // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
+        // First the steps that may fail without effect: with --keep, the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let wanted = SwitchConfig { listen, program, buffers, engine, busy_poll };
         let switch = Switch::bind_with(&wanted, start)?;
@@ -86,55 +82,51 @@ impl<P: SwitchProgram> Running<P> {
         Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
     }
 
-    /// Where HTTP is served, if at all.
     pub(crate) fn http(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(Http::address)
     }
 
-    /// Why the switch, or what runs beside it, has ended by itself, on one line; `None` if both run.
+    /// Why the switch, or its addition, stopped by itself, on one line.
     pub(crate) fn failure(&self) -> Option<String> {
         let of_switch = self.switch.failure().map(str::to_owned);
         of_switch.or_else(|| self.beside.as_ref()?.failure())
     }
 
-    /// What runs beside it, for the first line that the process prints.
     pub(crate) fn describe_beside(&self) -> String {
         self.beside.as_ref().map_or_else(String::new, |beside| beside.describe())
     }
 }
 
 impl<P: SwitchProgram> Prepared<P> {
-    /// Whether it needed privileges that it does not need any more.
+    /// Holds privileges that it no longer needs.
     pub(crate) fn is_privileged(&self) -> bool {
         self.privileged
     }
 
-    /// The UDP port that it serves.
     pub(crate) fn port(&self) -> u16 {
         self.switch.local_addr().port()
     }
 
-    /// What became known of the program's table after the start of the preparation, for those who watch.
+    /// Replaces the program's table in views, if it changed since `prepare`.
     pub(crate) fn set_table(&mut self, table: P::Table) {
         self.table = table;
     }
 
-    /// What the switch sends to one address stays in this process.
+    /// Keeps packets to one address in this process.
     pub(crate) fn divert(&mut self, diversion: Diversion) {
         self.switch.divert(diversion);
     }
 
-    /// Serves only this user, and root: see [`BoundSwitch::serve_only`].
+    /// Serves only this user and root: see [`BoundSwitch::serve_only`].
     pub(crate) fn serve_only(&mut self, user: u32) -> Result<()> {
         Ok(self.switch.serve_only(user)?)
     }
 
-    /// What runs beside the switch, and ends with it.
     pub(crate) fn set_beside(&mut self, beside: Arc<dyn Beside>) {
         self.beside = Some(beside);
     }
 
-    /// The other half. `on_failure` is called where the switch has to end by itself.
+    /// Calls `on_failure` if the switch has to stop by itself.
     pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running<P>> {
         let Self { switch, beside, listener, table, http_names, .. } = self;
         let switch = Arc::new(switch.run(on_failure)?);
@@ -145,7 +137,6 @@ impl<P: SwitchProgram> Prepared<P> {
     }
 }
 
-/// A switch as its HTTP server sees it.
 struct Seen<P: SwitchProgram> {
     switch: Arc<Switch<P>>,
     beside: Option<Arc<dyn Beside>>,

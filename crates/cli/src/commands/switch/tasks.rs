@@ -1,4 +1,4 @@
-//! The task queue, as `midflight switch` runs it.
+//! The tasks program, as `midflight switch` runs it.
 
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use crate::operator_socket::OperatorSocket;
@@ -24,7 +24,7 @@ impl SwitchProgram for TasksProgram {
     }
 
     fn details(table: &TasksTable, engine: &SwitchEngine) -> Details<Self> {
-        // A pipeline has no tables that can be read.
+        // A pipeline has no readable tables.
         if matches!(engine, SwitchEngine::Other(_)) {
             return Box::new(|_, _, _| Ok(None));
         }
@@ -61,7 +61,7 @@ fn purge(switch: &Weak<Switch>, Request::Purge(which): Request) -> Result<u32, S
     switch.purge(which).map_err(|error| error.to_string())
 }
 
-/// Of the client with this label.
+/// The identity of the client with this label.
 fn identity(switch: &Switch, client: &str) -> Result<u64, String> {
     let (_, survey) = switch.survey(SURVEYED_WITHIN).map_err(|error| error.to_string())?;
     let found = survey.clients.iter().map(SurveyedClient::identity).find(|identity| label(*identity) == client);

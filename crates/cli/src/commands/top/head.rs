@@ -1,4 +1,4 @@
-//! The numbers above the lists: on the screen, and as text.
+//! The summary above the lists, for the screen and as text.
 
 use super::rows::{Tone, per_second};
 use super::view::{Detail, Of, View};
@@ -16,7 +16,6 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::time::Duration;
 
-/// The lines of a view.
 pub(super) fn head(view: &View) -> Vec<Line<'static>> {
     match &view.of {
         Of::Switch(status, detail) => of_switch(view, status, detail),
@@ -25,7 +24,7 @@ pub(super) fn head(view: &View) -> Vec<Line<'static>> {
     }
 }
 
-/// A line of the head: a name, then values; those that need a look are coloured.
+/// Values that need attention are coloured.
 fn named(name: &'static str, values: Vec<Span<'static>>) -> Line<'static> {
     let name = Span::styled(format!("{name:10}"), Style::new().add_modifier(Modifier::DIM));
     Line::from_iter(std::iter::once(name).chain(values))
@@ -56,7 +55,7 @@ fn text(text: String) -> Vec<Span<'static>> {
     vec![text.into()]
 }
 
-/// A part of a line that needs a look, if there is any.
+/// Needs attention, if `count` is not 0.
 fn worry(tone: Tone, count: u64, what: &str) -> Option<Span<'static>> {
     (count > 0).then(|| Span::styled(format!("  {} {what}", thousands(count)), style(tone)))
 }
@@ -241,7 +240,7 @@ fn of_tasks(view: &View, tasks: &TasksStatus, detail: Option<&TasksDetail>) -> V
     lines
 }
 
-/// Of the last period, and since the start.
+/// Quantiles of the last period, and since the start.
 fn quantiles(now: &[u64], all: &[u64]) -> String {
     let of = |buckets: &[u64]| {
         let quantile = |q| quantile_us(buckets, q).map(|us| short_time(us as f64 * 1e3));
@@ -268,7 +267,7 @@ fn states(detail: &TasksDetail) -> Vec<Span<'static>> {
     each.collect()
 }
 
-/// Rates of what should be 0.
+/// Rates that should be 0.
 fn failures(view: &View) -> Vec<Span<'static>> {
     let drops: f64 = view.rates.iter().filter(|(name, _)| name.starts_with("drops.")).map(|(_, rate)| rate).sum();
     let tasks = [("tasks.expired", "expired"), ("tasks.returned", "returned"), ("tasks.dropped", "dropped")];
@@ -281,7 +280,6 @@ fn failures(view: &View) -> Vec<Span<'static>> {
     all.iter().map(text).chain([Span::raw("a second")]).collect()
 }
 
-/// How a tone looks.
 pub(super) fn style(tone: Tone) -> Style {
     match tone {
         Tone::Plain => Style::new(),

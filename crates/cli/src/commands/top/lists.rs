@@ -1,5 +1,3 @@
-//! A row of each list.
-
 use super::rows::{Key, Line, Tone, ago, count, line, number, per_second, some, text};
 use midflight_control::reads::{MemberStatus, ReplicaStatus};
 use midflight_control::replicas::{GroupLine, OperatorLine};
@@ -47,17 +45,17 @@ pub(super) fn client(c: &ClientView) -> Line {
     line(Tone::Plain, [text(&c.address), number(c.uid.to_string(), c.uid), count(c.open.into()), heard])
 }
 
-/// A rate; nothing where it is not known.
+/// Empty if unknown.
 fn rate(per_s: Option<f64>) -> (String, Key) {
     number(per_s.map_or_else(String::new, per_second), per_s.unwrap_or(-1.0))
 }
 
-/// A time in microseconds; nothing where it is not known.
+/// Empty if unknown.
 fn micros(us: Option<f64>) -> (String, Key) {
     number(us.map_or_else(String::new, |us| short_time(us * 1e3)), us.unwrap_or(-1.0))
 }
 
-/// A time that has passed; "never" where it is not known.
+/// "never" if unknown.
 fn since(ms: Option<u64>) -> (String, Key) {
     number(ms.map_or_else(|| "never".into(), ago), ms.map_or(f64::INFINITY, |ms| ms as f64))
 }

@@ -1,4 +1,4 @@
-//! `midflight top`: a process while it works, in a terminal.
+//! `midflight top`: live view of a process in the terminal.
 
 mod head;
 mod lists;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         screen::run(&views)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // The first one may have no rates.
+    // The first view may have no rates.
     let mut text = views.next()?;
     if View::parse(&text)?.period_ms.is_none() {
         text = views.next()?;
@@ -69,7 +69,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A view on one page.
 fn as_text(view: &View) -> String {
     let mut text = match &view.of {
         Of::Switch(status, _) => status::for_people(status),
@@ -91,7 +90,7 @@ fn as_text(view: &View) -> String {
     text
 }
 
-/// As `aligned`, for tables of any width.
+/// As `aligned`, for any width.
 fn in_columns(lines: &[Vec<String>], sides: &str) -> String {
     let padded: Vec<[String; rows::COLUMNS_MAX]> =
         lines.iter().map(|line| std::array::from_fn(|column| line.get(column).cloned().unwrap_or_default())).collect();

@@ -7,10 +7,8 @@ use midflight_control::ProgramStatus;
 use midflight_control::watch::{Listed, Watched};
 use midflight_terminal::units::{short_number, thousands, time};
 
-/// Columns of the widest list.
 pub(super) const COLUMNS_MAX: usize = 7;
 
-/// A list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Executors,
@@ -28,7 +26,6 @@ pub(super) enum Table {
     Drops,
 }
 
-/// What a row says beside its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -37,7 +34,7 @@ pub(super) enum Tone {
     Bad,
 }
 
-/// A row: its cells as text, and what they are sorted by.
+/// Cells, and their sort keys.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) cells: Vec<String>,
@@ -45,14 +42,13 @@ pub(super) struct Line {
     pub(super) tone: Tone,
 }
 
-/// What a cell is sorted by.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub(super) enum Key {
     Number(f64),
     Text(String),
 }
 
-/// A list as text. `sides`: as for `aligned`.
+/// `sides` is as for `aligned`.
 pub(super) struct Rows {
     pub(super) titles: &'static [&'static str],
     pub(super) sides: &'static str,
@@ -61,7 +57,6 @@ pub(super) struct Rows {
 }
 
 impl Table {
-    /// Those that a view has.
     pub(super) fn of(view: &View) -> &'static [Self] {
         match &view.of {
             Of::Switch(status, detail) => match (&status.program, detail) {
@@ -94,7 +89,6 @@ impl Table {
     }
 }
 
-/// A list of a view.
 pub(super) fn table(view: &View, which: Table) -> Rows {
     match &view.of {
         Of::Switch(_, detail) => of_switch(view, which, detail),
@@ -172,7 +166,7 @@ pub(super) fn ago(ms: u64) -> String {
     time(ms.saturating_mul(1_000_000))
 }
 
-/// A rate, with as many digits as a person reads.
+/// A rate with a few significant digits.
 pub(super) fn per_second(rate: f64) -> String {
     short_number(if rate < 100.0 { (rate * 10.0).round() / 10.0 } else { rate.round() })
 }
@@ -189,7 +183,7 @@ pub(super) fn count(value: u64) -> (String, Key) {
     number(thousands(value), value as f64)
 }
 
-/// Nothing for 0.
+/// Empty for 0.
 pub(super) fn some(value: u64) -> (String, Key) {
     number(if value == 0 { String::new() } else { thousands(value) }, value as f64)
 }
@@ -199,7 +193,7 @@ pub(super) fn line(tone: Tone, cells: impl IntoIterator<Item = (String, Key)>) -
     Line { cells, keys, tone }
 }
 
-/// Counters whose names begin so, that are not 0: those that change most first. Without a beginning, those of the program.
+/// Non-zero counters with this prefix (empty: the program's), the fastest first.
 fn counters(view: &View, group: &str) -> Rows {
     let titles = &["name", "a second", "in all"];
     let all: Vec<(String, u64)> = match (&view.of, group) {

@@ -1,4 +1,4 @@
-//! The screen of `midflight top`: numbers at the top, a list below them. Made for 80 columns and 24 lines, or more.
+//! The screen of `midflight top`, for 80 columns and 24 lines or more.
 
 use super::head::{head, style};
 use super::rows::{Rows, Table, table};
@@ -18,9 +18,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How soon a key is taken.
 const KEY_WITHIN: Duration = Duration::from_millis(50);
-/// Views of which the rate is drawn.
 const DRAWN: usize = 240;
 
 const HELP: &str = "\
@@ -34,7 +32,7 @@ Home, End          its ends
 
 Any key closes this.";
 
-/// Shows views until a key or a signal ends it. The terminal is as before then, also after a panic.
+/// Restores the terminal, also after a panic.
 pub(super) fn run(views: &Views) -> Result<()> {
     let ended = end_flag()?;
     let mut terminal = ratatui::try_init().context("cannot use this terminal: --once prints one view")?;
@@ -74,11 +72,10 @@ fn show(terminal: &mut DefaultTerminal, views: &Views, ended: &AtomicBool) -> Re
     Ok(())
 }
 
-/// What is drawn.
 #[derive(Default)]
 struct Screen {
     view: Option<View>,
-    /// Of the counter that is drawn, the newest last.
+    /// The newest last.
     rates: VecDeque<u64>,
     is_drawn: bool,
 }
@@ -94,7 +91,6 @@ impl Screen {
         self.view = Some(view);
     }
 
-    /// How many lists there are, and the columns and rows of the one that is shown.
     fn shape(&self, state: &State) -> (usize, usize, usize) {
         let Some(view) = &self.view else { return (1, 1, 0) };
         let tables = Table::of(view);
@@ -174,7 +170,6 @@ fn aligned(text: String, column: usize, rows: &Rows) -> Cell<'static> {
     Cell::from(if rows.sides.as_bytes().get(column) == Some(&b'r') { line.right_aligned() } else { line })
 }
 
-/// As wide as the widest cell.
 fn widths(rows: &Rows) -> Vec<Constraint> {
     let widest = |column: usize| {
         let cells = rows.lines.iter().map(|line| line.cells[column].chars().count());

@@ -1,46 +1,38 @@
-//! What the keys of `midflight top` change.
-
 use super::rows::{Line, Rows, Table};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::cmp::Ordering;
 
-/// Rows that PgUp and PgDn move by.
+/// PgUp and PgDn move by this.
 const PAGE: usize = 10;
 
-/// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// Which of the lists, counted from 0.
     table: usize,
-    /// Its column that it is sorted by; `None`: as the switch has sorted it.
+    /// `None` for the switch's order.
     column: Option<usize>,
     is_reversed: bool,
-    /// The first row that is shown.
+    /// First visible row.
     pub(super) top: usize,
     pub(super) shows_help: bool,
 }
 
-/// What a key asks for beside a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// To show the change.
     Redraw,
-    /// To end.
     Quit,
 }
 
 impl State {
-    /// The list that is shown.
     pub(super) fn table(&self, tables: &[Table]) -> Table {
         tables[self.table % tables.len()]
     }
 
-    /// The column that the list is sorted by, and whether the other way round.
+    /// The sort column, and whether the order is reversed.
     pub(super) fn sorted_by(&self) -> Option<(usize, bool)> {
         self.column.map(|column| (column, self.is_reversed))
     }
 
-    /// Takes a key. `columns`, `rows`: of the list that is shown.
+    /// `columns` and `rows` are the current list's.
     pub(super) fn key(&mut self, key: KeyEvent, tables: usize, columns: usize, rows: usize) -> Option<Asked> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -77,7 +69,6 @@ impl State {
         *self = Self { table: table % tables.max(1), column: None, is_reversed, top: 0, shows_help: false };
     }
 
-    /// Sorts a list as the keys want it.
     pub(super) fn sort(&self, rows: &mut Rows) {
         if let Some(column) = self.column {
             let by = |a: &Line, b: &Line| a.keys[column].partial_cmp(&b.keys[column]).unwrap_or(Ordering::Equal);

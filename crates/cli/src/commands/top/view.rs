@@ -1,4 +1,4 @@
-//! What `/events` sends, by what it is of.
+//! Parses what `/events` sends.
 
 use crate::commands::status::OfProgram;
 use anyhow::{Context, Result, bail};
@@ -10,21 +10,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A view.
 pub(super) struct View {
     pub(super) period_ms: Option<u64>,
     pub(super) rates: BTreeMap<String, f64>,
     pub(super) of: Of,
 }
 
-/// What it is of.
 pub(super) enum Of {
     Switch(Box<Snapshot<OfProgram>>, Detail),
     Replica(Box<ReplicaStatus>),
     Controller(Box<ControllerSnapshot>, ControllerDetail),
 }
 
-/// What a switch adds to its status.
 pub(super) enum Detail {
     Nothing,
     Tasks(TasksDetail),
@@ -33,7 +30,6 @@ pub(super) enum Detail {
 }
 
 impl View {
-    /// From what was sent.
     pub(super) fn parse(text: &str) -> Result<Self> {
         Self::read(text).context("what it shows is not of this version")
     }
@@ -54,12 +50,12 @@ impl View {
         Ok(Self { period_ms, rates, of })
     }
 
-    /// How much of a counter came in a second.
+    /// Increase per second.
     pub(super) fn rate(&self, name: &str) -> f64 {
         self.rates.get(name).copied().unwrap_or(0.0)
     }
 
-    /// What the rate that is drawn counts: the name of a counter.
+    /// The charted counter.
     pub(super) fn drawn(&self) -> &'static str {
         match &self.of {
             Of::Switch(status, _) if matches!(status.program, OfProgram::Tasks(_)) => "tasks.completed",

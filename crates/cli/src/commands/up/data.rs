@@ -1,7 +1,7 @@
-//! Where the data of `midflight up --store` is, and how it begins.
+//! The data directory of `midflight up --store`.
 //!
-//! A client may be told of a write as soon as two of three replicas have it. So a replica may begin without data only while no client can
-//! have been served: while the file `founding` is there, which is removed before the switch serves. docs/internals/reads-replica.md says more.
+//! A client may hear of a write as soon as two of three replicas have it. So a replica may start without data only before any client was
+//! served: while the file `founding` exists. See docs/internals/reads-replica.md.
 
 use anyhow::{Context, Result, bail};
 use midflight_control::reads::{ANY_CLUSTER, ReplicaStart, SetTable};
@@ -13,28 +13,27 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The file with the number of the store, and the bytes that it may have.
+/// File with the store's number, and its largest size in bytes.
 const CLUSTER: &str = "cluster";
 const CLUSTER_MAX: u64 = 64;
 /// The number of all stores up to version 0.1.
 const CLUSTER_OF_OLD: u64 = 1;
-/// While this file is in the directory, no client has been served.
+/// Exists before any client is served.
 const FOUNDING: &str = "founding";
-/// What it says to who finds it.
+/// Its text, for a user who finds it.
 const ABOUT_FOUNDING: &str = "The replicas in this directory get their first state: no client of their store has been served. \
                               `midflight up --store --data` goes on with that, and removes this file.\n";
 
-/// The data of a store.
 pub(super) struct Data {
     path: PathBuf,
-    /// Only its user can read it, and it goes with this.
+    /// Removed on drop.
     temporary: Option<TempDir>,
-    /// No other process begins a store here.
+    /// A lock against other processes.
     _held: Directory,
 }
 
 impl Data {
-    /// In this directory, or in a temporary one.
+    /// Temporary if not `named`.
     pub(super) fn new(named: Option<&Path>) -> Result<Self> {
         let (path, temporary) = match named {
             Some(path) => (path.to_owned(), None),
@@ -59,7 +58,7 @@ impl Data {
         self.path.join(replica.to_string())
     }
 
-    /// The number of the store: drawn at random when it begins, and kept with its data. Who knows it can speak to the replicas as one of them.
+    /// Random, and kept with the data. A process that knows it can speak to the replicas as one of them.
     pub(super) fn cluster(&self) -> Result<u64> {
         let path = self.path.join(CLUSTER);
         let number = match midflight_files::read_text(&path, CLUSTER_MAX) {
@@ -91,8 +90,8 @@ impl Data {
         Ok(number)
     }
 
-    /// Sees to it that all replicas have data: a new store gets its first state. Replicas of an old one must have theirs, as one that
-    /// begins anew would have forgotten what it acknowledged. No client may be served before.
+    /// A new store gets its first state. Replicas of an existing store must have theirs: an empty one would have forgotten acknowledged
+    /// writes. Call before any client is served.
     pub(super) fn prepare(&self, set: &SetTable) -> Result<()> {
         let founding = self.path.join(FOUNDING);
         let has_data = |id: &u64| self.of(*id).read_dir().is_ok_and(|mut files| files.next().is_some());
@@ -130,7 +129,7 @@ impl Data {
         served.with_context(|| format!("cannot remove {}", founding.display()))
     }
 
-    /// Makes safe what is in the directory, but not in those below.
+    /// Syncs the directory, but not its subdirectories.
     fn sync(&self) -> std::io::Result<()> {
         File::open(&self.path)?.sync_all()
     }

@@ -1,5 +1,4 @@
-//! `midflight up --replicas`: a replicated cache on this machine. Three memcached processes, their agents, an operator with its
-//! selector, and a controller.
+//! `midflight up --replicas`: a cache on this machine: three memcached, their agents, an operator with its selector, and a controller.
 
 use super::Args;
 use crate::commands::controller::RunningController;
@@ -32,7 +31,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a store may take to begin.
+/// Longest start of a backend.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -51,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Three memcached processes, and the secret of operator and controller; they end with this.
+/// Three memcached processes, and the secret that operator and controller share. Dropping it stops and removes them.
 struct Stores {
     children: Vec<Child>,
     directory: TempDir,
@@ -94,7 +93,7 @@ impl Stores {
 impl Drop for Stores {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // It may have ended by itself.
+            // It may have exited by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -103,7 +102,7 @@ impl Drop for Stores {
 
 fn memcached(socket: &Path) -> Result<Child> {
     let mut command = Command::new("memcached");
-    // As root it wants to be told as whom to run, and could not make its socket as another user.
+    // As root, memcached requires a user; another one could not create the socket.
     command.args(["-u", "root", "-m", "64", "-a", "0600", "-s"]).arg(socket).stdin(Stdio::null());
     midflight_children::end_with_this_process(&mut command);
     command.spawn().map_err(|error| match error.kind() {
@@ -116,7 +115,6 @@ fn memcached(socket: &Path) -> Result<Child> {
     })
 }
 
-/// What runs in this process.
 struct Cache {
     operator: Running<ReplicasProgram>,
     agents: Vec<Agent>,
@@ -140,7 +138,7 @@ impl Cache {
         config.program.control =
             ControlTable { listen: free, from: [local].into(), secret: Some(stores.secret.clone()) };
         config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
-        // Its port may be a free one; those of the agents follow from it.
+        // The kernel may choose the port; the agents' ports follow from it.
         let mut prepared = Running::<ReplicasProgram>::prepare(&config)?;
         served.apply(&mut prepared)?;
         let address = SocketAddr::new(local, prepared.port());
@@ -196,7 +194,6 @@ impl Cache {
     }
 }
 
-/// The agent before a store.
 fn agent(
     address: SocketAddr,
     operator: SocketAddr,

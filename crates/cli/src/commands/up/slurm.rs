@@ -1,5 +1,4 @@
-//! `midflight up` inside an allocation of Slurm: the switch in this process, and by `srun` executors on each node of the
-//! allocation. Slurm places the processes, Midflight schedules the tasks.
+//! `midflight up` in a Slurm allocation: the switch in this process, and executors on each node by `srun`.
 
 use super::Args;
 use crate::commands::switch::{Running, SwitchProgram};
@@ -19,19 +18,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Nodes that Slurm can have at most.
+/// Slurm's limit of nodes.
 const NODES_MAX: usize = 65_536;
 
-/// What Slurm has given to the job in which this process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     job: String,
-    /// CPUs of each node.
     cpus: Vec<u16>,
 }
 
 impl Allocation {
-    /// That of the environment; `None` outside of a job.
+    /// `None` outside a job.
     pub(super) fn of_environment() -> Result<Option<Self>> {
         let variable = |name| std::env::var(name).ok();
         let (Some(job), Some(cpus)) = (variable("SLURM_JOB_ID"), variable("SLURM_JOB_CPUS_PER_NODE")) else {
@@ -43,13 +40,13 @@ impl Allocation {
         Ok(Some(Self { job, cpus: parsed }))
     }
 
-    /// Slots of so many executors on each node, of a slot for each CPU unless told otherwise.
+    /// Total slots of `executors` per node. By default an executor has one slot per CPU.
     fn slots(&self, executors: u32, slots: Option<u32>) -> u64 {
         self.cpus.iter().map(|&cpus| u64::from(executors) * u64::from(slots.unwrap_or(cpus.into()))).sum()
     }
 }
 
-/// CPUs of each node, of Slurm's form "72(x2),36".
+/// Parses Slurm's form "72(x2),36": CPUs of each node.
 fn cpus_of_nodes(text: &str) -> Option<Vec<u16>> {
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -63,8 +60,7 @@ fn cpus_of_nodes(text: &str) -> Option<Vec<u16>> {
     Some(all)
 }
 
-/// CPUs of the step of a job in which this process runs on this node, if it is in one: of a machine whose CPUs Slurm does not
-/// confine, it may use only these.
+/// CPUs of the Slurm step of this process on this node, if it runs in one. Without CPU confinement the process may still use only these.
 pub(crate) fn cpus_of_step() -> Option<u32> {
     std::env::var("SLURM_STEP_ID").ok()?;
     std::env::var("SLURM_CPUS_ON_NODE").ok()?.parse().ok()
@@ -90,18 +86,16 @@ pub(super) fn run(args: &Args, allocation: &Allocation) -> Result<ExitCode> {
     step.end(shutdown)
 }
 
-/// The executors: one `srun`, which waits for all of them.
+/// One `srun`, which waits for all executors.
 struct Step {
     srun: Pid,
-    /// srun passes its end on, also when this process dies: then the executors drain. A signal would be passed on to the
-    /// commands that they run, too.
+    /// srun forwards end of file, also when this process dies; then the executors drain. A signal would also reach their commands.
     stdin: Option<ChildStdin>,
     has_ended: Arc<AtomicBool>,
     ended: JoinHandle<std::io::Result<ExitStatus>>,
 }
 
 impl Step {
-    /// Starts them; `on_end` is called when all have ended.
     fn start(
         args: &Args,
         allocation: &Allocation,
@@ -114,8 +108,7 @@ impl Step {
             .arg(format!("--nodes={nodes}"))
             .arg(format!("--ntasks={}", nodes * args.executors as usize))
             .arg(format!("--ntasks-per-node={}", args.executors))
-            // The job's other steps run beside it; each executor uses all CPUs of the step; one that ends, or a node that fails,
-            // does not end the others.
+            // Overlap the job's other steps; give each executor all CPUs of the step; let the others run on if one exits or a node fails.
             .args([
                 "--overlap",
                 "--cpu-bind=none",
@@ -135,7 +128,7 @@ impl Step {
             let named_in = args.file.config.iter().map(|file| file.as_os_str());
             command.args(named_in.flat_map(|file| [OsStr::new("--config"), file]));
         }
-        // Ctrl-C at the terminal is for this process. Slurm passes on what the executors print, but here stdout is not theirs.
+        // Ctrl-C is for this process. Slurm forwards the executors' output, but this stdout is not theirs.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let mut child =
             command.spawn().context("cannot start srun: is Slurm's client installed here? --local does without")?;
@@ -151,7 +144,7 @@ impl Step {
         Ok(Self { srun, stdin, has_ended, ended })
     }
 
-    /// Lets them finish what runs, unless they have ended by themselves, which is an error.
+    /// It is an error if the executors ended by themselves.
     fn end(self, shutdown: Shutdown) -> Result<ExitCode> {
         let by_itself = self.has_ended.load(Ordering::Acquire);
         if !by_itself {
@@ -159,7 +152,7 @@ impl Step {
             drop(self.stdin);
             let srun = self.srun;
             shutdown.each(move |_| {
-                // srun kills them; if it has ended, it needs no signal.
+                // srun kills them, unless it has exited.
                 let _ = kill_process(srun, Signal::TERM);
                 std::process::exit(i32::from(usage::FAILURE));
             });
@@ -187,7 +180,7 @@ fn greeting(args: &Args, allocation: &Allocation, switch: SocketAddr, running: &
     )
 }
 
-/// The address with which others reach a listener of this machine.
+/// The address by which other machines reach this listener.
 fn reachable(mut listener: SocketAddr) -> SocketAddr {
     if listener.ip().is_unspecified() {
         listener.set_ip(own_address());
@@ -195,7 +188,7 @@ fn reachable(mut listener: SocketAddr) -> SocketAddr {
     listener
 }
 
-/// The address of this machine that its name stands for, or else the one that it sends from; the loopback one if it has no other.
+/// This machine's address by its hostname, else by its default route, else loopback.
 fn own_address() -> IpAddr {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let named = (name.as_str(), 0).to_socket_addrs().into_iter().flatten().map(|address| address.ip());
@@ -206,10 +199,10 @@ fn own_address() -> IpAddr {
         .unwrap_or(Ipv4Addr::LOCALHOST.into())
 }
 
-/// No packet is sent: the kernel chooses a route.
+/// Sends no packet: only chooses a route.
 fn sends_from() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // An address for documentation, which is not in any network.
+    // For documentation (RFC 5737), in no real network.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }

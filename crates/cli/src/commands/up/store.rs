@@ -16,7 +16,7 @@ use midflight_terminal::stdout;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
-/// Replicas, in a mode that replicates.
+/// Replicas in a replicating mode.
 pub(super) const REPLICAS: u16 = 3;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         SwitchTable { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)), ..SwitchTable::default() };
     options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
-    // Its port may be a free one; those of the replicas follow from it.
+    // The kernel may choose the port; the replicas' ports follow from it.
     let mut config = Config { switch, program: ReadsTable::default() };
     let mut prepared = Running::<ReadsProgram>::prepare(&config)?;
     ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
@@ -58,8 +58,7 @@ fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<Running
     set.replicas.iter().map(|replica| one(replica.id)).collect()
 }
 
-/// The data of a store names the addresses of its replicas, which follow from the switch's port: at another port they would look for each
-/// other in vain.
+/// The data names the replicas' addresses, which follow from the switch's port; at another port they could not reach each other.
 fn check_addresses(set: &SetTable, data: &Data, replicas: &[RunningReplica]) -> Result<()> {
     for (member, _) in replicas.iter().flat_map(|replica| replica.process.report().status.members) {
         let now = set.replicas.iter().find(|replica| replica.id == member.id).map(|replica| replica.address);

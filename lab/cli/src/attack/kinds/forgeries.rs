@@ -1,5 +1,5 @@
-//! Packets that claim to come from the switch, an executor or the client. The attacker guesses: likely numbers of slots and
-//! submissions, and random values where the protocol has random ones.
+//! Packets that claim to come from the switch, an executor or the client. Guesses likely numbers of slots and submissions, and uses random
+//! values where the protocol does.
 
 use crate::attack::forge::{Forge, task};
 use midflight_wire::{
@@ -9,7 +9,7 @@ use midflight_wire::{
 };
 use rand::RngExt;
 
-/// A result that no function of a campaign returns: a caller that gets it was deceived.
+/// No function of a campaign returns this: a caller that gets it was deceived.
 pub(in crate::attack) const FORGED: &[u8] = b"forged";
 
 /// Half of them in the switch's epoch, half in another.
@@ -190,7 +190,7 @@ pub(super) fn complete_ack(forge: &mut Forge) {
 pub(super) fn stop(forge: &mut Forge) {
     let fixed = Stop { header: header_of_any_epoch(forge, Operation::Stop) };
     let names = std::array::from_fn::<_, 32, _>(|index| {
-        RunName::new(forge.name(), forge.submission(), index as u8) // its tasks, if the guess is right
+        RunName::new(forge.name(), forge.submission(), index as u8) // the client's tasks, if the guess is right
     });
     forge.write_all(&fixed, &names);
     (forge.out.from, forge.out.to) = (forge.client(), forge.executor());
@@ -216,7 +216,6 @@ pub(super) fn release(forge: &mut Forge) {
     forge.out.from = forge.executor();
 }
 
-/// A RELEASE of so many guessed slots.
 pub(super) fn write_release(forge: &mut Forge, slots: usize) {
     let (header, counter) = (header_of_any_epoch(forge, Operation::Release), forge.name().into());
     let leave = |forge: &mut Forge| {

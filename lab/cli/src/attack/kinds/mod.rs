@@ -1,10 +1,4 @@
-//! The kinds of attack, each with the function that makes its packets.
-//!
-//! | file | what is sent |
-//! |---|---|
-//! | `noise` | datagrams that are no packets of this version, or are damaged |
-//! | `requests` | floods of requests that anybody may send, with identities of the attacker's own |
-//! | `forgeries` | packets that claim to come from the switch, an executor or the client |
+//! The kinds of attack, each with the function that builds its packets.
 
 mod forgeries;
 mod noise;
@@ -12,24 +6,21 @@ mod requests;
 
 use super::forge::Forge;
 
-/// One kind of attack.
 #[derive(Debug)]
 pub(crate) struct Attack {
-    /// Its name, which is part of the names of its results.
+    /// Part of the names of its results.
     pub(crate) name: &'static str,
-    /// For people.
     pub(crate) what: &'static str,
     pub(super) means: Means,
 }
 
-/// How the attacker acts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Means {
-    /// Sends the packets that this function makes, and sees no answers.
+    /// Sends the packets that this function builds, and ignores responses.
     Send(fn(&mut Forge)),
-    /// The same, and uses the cookies that arrive on his link.
+    /// Uses the cookies that arrive on its link.
     SendAndHear(fn(&mut Forge)),
-    /// Opens TCP connections to all servers, and sends nothing.
+    /// TCP connections to all servers, without data.
     Connect,
 }
 
@@ -41,11 +32,9 @@ const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> A
     Attack { name, what, means: Means::SendAndHear(make) }
 }
 
-/// For comparison: as many packets of the usual length to a host outside the cluster. It shows what the flood itself costs
-/// on a machine that attacker and victims share.
+/// The control: as many packets of usual length to a host outside the cluster, which shows what the flood costs on a shared machine.
 pub(super) static LINK: Attack = send("link", "as many packets past everybody", noise::past_everybody);
 
-/// All kinds.
 pub(crate) static KINDS: [Attack; 44] = [
     send("random_to_switch", "random bytes to the switch", noise::random_to_switch),
     send("random_to_others", "random bytes to clients and executors", noise::random_to_others),
@@ -101,12 +90,11 @@ pub(crate) static KINDS: [Attack; 44] = [
     send("everything", "a packet of any of the others, one after the other", everything),
 ];
 
-/// The kind of that name.
 pub(crate) fn named(name: &str) -> Option<&'static Attack> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// What can be sent without listening, in turn.
+/// All attacks that need no listening, in turn.
 fn everything(forge: &mut Forge) {
     let number = (forge.count % (KINDS.len() as u64 - 1)) as usize;
     if let Means::Send(make) = KINDS[number].means {

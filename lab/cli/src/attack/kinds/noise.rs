@@ -1,4 +1,4 @@
-//! Datagrams that are no packets of this version, or are damaged.
+//! Damaged datagrams, and ones that are not packets of this version.
 
 use crate::attack::datagram::Flaw;
 use crate::attack::forge::Forge;
@@ -7,12 +7,12 @@ use rand::RngExt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zerocopy::IntoBytes;
 
-/// Where the header has what these change.
+/// Offsets of the header fields to damage.
 const VERSION_AT: usize = 2;
 const KEY_AT: usize = 5;
-/// The longest datagram that an Ethernet frame of 1,500 bytes takes, over IPv6 too.
+/// The longest datagram in an Ethernet frame of 1,500 bytes, also over IPv6.
 const FRAME_MOST: usize = 1452;
-/// What a SUBMIT of one task has.
+/// A SUBMIT of one task.
 const USUAL: usize = 84;
 
 pub(super) fn past_everybody(forge: &mut Forge) {
@@ -35,7 +35,7 @@ fn random(forge: &mut Forge, lengths: std::ops::RangeInclusive<usize>) {
     forge.random.fill(&mut forge.out.payload[..]);
 }
 
-/// To a client or an executor, as if from the switch.
+/// To a client or an executor, with the switch's source address.
 fn to_one_of_the_others(forge: &mut Forge) {
     if forge.one_in(2) { forge.pose_as_switch_to_client() } else { forge.pose_as_switch_to_executor() }
 }
@@ -44,7 +44,7 @@ fn operation(forge: &mut Forge) -> Operation {
     Operation::ALL[forge.random.random_range(0..Operation::ALL.len())]
 }
 
-/// Any operation: a correct header and then random bytes, often of a length that fits the operation's records.
+/// A correct header and then random bytes, often of a valid length.
 fn any(forge: &mut Forge) {
     let operation = operation(forge);
     let header = Header { count: forge.random.random_range(0..40), ..forge.header(operation) };
@@ -54,7 +54,6 @@ fn any(forge: &mut Forge) {
     forge.out.payload.splice(0..0, header.as_bytes().iter().copied());
 }
 
-/// One whole request to the switch.
 fn request(forge: &mut Forge) {
     let (client, tasks) = (forge.name(), forge.random.random_range(1..=32));
     forge.submit(client, 0, 1, tasks);
@@ -79,14 +78,13 @@ pub(super) fn oversized(forge: &mut Forge) {
     forge.out.payload.resize(length, 0);
 }
 
-/// To the address of the switch's machine in the attacker's network, which the cluster does not use.
+/// To the switch's machine at its address in the attacker's network, which the cluster does not use.
 pub(super) fn misdirected(forge: &mut Forge) {
     random(forge, 1..=1);
     forge.out.from = if forge.one_in(2) { forge.client() } else { forge.executor() };
     forge.out.to.set_ip(forge.neighbour(1));
 }
 
-/// A request of another version.
 fn of_another_version(forge: &mut Forge) {
     request(forge);
     forge.out.payload[VERSION_AT] = [0, 1, 3, 255][forge.random.random_range(0..4)];

@@ -1,4 +1,4 @@
-//! Floods of requests that anybody may send, with identities of the attacker's own.
+//! Floods of public requests, with the attacker's own identities.
 
 use crate::attack::forge::{Forge, NOBODY_HAS};
 use midflight_wire::{
@@ -7,9 +7,8 @@ use midflight_wire::{
 use rand::RngExt;
 use std::net::SocketAddr;
 
-/// Clients that fill the queue together.
 const FEW: u64 = 8;
-/// Cookies expire. An attacker that fills the queue sends about one in this many packets with a new cookie.
+/// Cookies expire: renew them in about one of this many packets.
 const REFRESH: u32 = 64;
 
 pub(super) fn submit_without_cookie(forge: &mut Forge) {
@@ -22,7 +21,7 @@ pub(super) fn submit_from_anywhere(forge: &mut Forge) {
     forge.out.from = forge.somebody();
 }
 
-/// An identity with its cookie, which he asked for before; else a new one without.
+/// An identity with the cookie it received, else a new identity without one.
 fn given_or_new(forge: &mut Forge) -> (u64, u64) {
     let given = forge.heard.take().map(|given| (given.identity, given.cookie));
     given.unwrap_or_else(|| (forge.name(), 0))
@@ -33,13 +32,13 @@ pub(super) fn clients(forge: &mut Forge) {
     forge.submit(client, cookie, 1, 1);
 }
 
-/// Few clients, which go on with new sequences; now and then they need a cookie.
+/// Few clients, with new sequences; they sometimes renew their cookies.
 pub(super) fn queue(forge: &mut Forge) {
     let sequence = u32::try_from(forge.count / FEW).unwrap_or(1).max(1);
     match forge.heard.take() {
         Some(given) => forge.submit(given.identity, given.cookie, sequence, 32),
         None => {
-            // The identities are the same all the time.
+            // The identities never change.
             let client = forge.count % FEW + 1;
             let far = if forge.one_in(REFRESH) { 1 << 20 } else { 0 };
             forge.submit(client, 0, sequence.wrapping_add(far), 32);
@@ -53,7 +52,7 @@ fn register(forge: &mut Forge, executor: u64, cookie: u64) {
         executor: executor.into(),
         cookie: cookie.into(),
         first: 0.into(),
-        // Its slots never ask for a task.
+        // Its slots never ask for tasks.
         resources: NOBODY_HAS,
         kind: SlotKind::Ordinary as u8,
         counter: 0.into(),
@@ -78,7 +77,7 @@ pub(super) fn probes(forge: &mut Forge) {
     forge.write_all(&fixed, &[name; 32]);
 }
 
-/// If the answer to a forged address comes back to him, he can use that address like his own.
+/// If the response to a forged address arrives, the attacker can use that address like its own.
 pub(super) fn stolen(forge: &mut Forge) {
     let given = forge.heard.take();
     forge.out.from = given.map_or_else(|| forge.somebody(), |given| given.at);
@@ -86,7 +85,7 @@ pub(super) fn stolen(forge: &mut Forge) {
     if identity % 2 == 0 { register(forge, identity, cookie) } else { forge.submit(identity, cookie, 1, 32) }
 }
 
-/// All requests that the switch answers to anybody, in turn.
+/// All requests that the switch answers without a cookie, in turn.
 fn request(forge: &mut Forge) {
     let name = forge.name();
     let wait = forge.wait();
@@ -113,7 +112,7 @@ fn request(forge: &mut Forge) {
         }
         6 => super::forgeries::write_release(forge, 13),
         _ => {
-            // Of another version: VERSION is the answer.
+            // Of another version: VERSION is the response.
             let header = Header { version: 1, ..Header::new(Operation::Release, 0, 0) };
             forge.write(&Release { header, counter });
         }

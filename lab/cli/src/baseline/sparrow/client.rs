@@ -1,5 +1,3 @@
-//! A client, and the events that it gets.
-
 use super::{Running, refused};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use midflight_baselines::sparrow::client::Event;
@@ -13,35 +11,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a task ended, or that no scheduler accepted a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It ended.
     Ended {
-        /// How.
         status: Status,
-        /// From the call of submit until this was known, in nanoseconds.
+        /// From submit until this was known, in nanoseconds.
         took_ns: Nanos,
     },
     /// No scheduler answered.
     Lost {
-        /// How many tasks that are.
+        /// Number of tasks.
         tasks: u32,
     },
 }
 
-/// A job that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Submitted {
-    /// The client's number for it, as it is sent to workers.
+    /// The client's job number, as workers see it.
     pub job: u32,
-    /// When submit was called, by [`clock::now`].
+    /// Time of submit, by [`clock::now`].
     pub at: Nanos,
 }
 
 struct Teller {
     sender: Sender<Outcome>,
-    /// By job: when it was submitted, and how many of its ends have not been reported.
+    /// Time of submission, and tasks without a reported end.
     jobs: HashMap<u32, (Nanos, u32)>,
 }
 
@@ -66,7 +60,7 @@ impl Handler<Client> for Teller {
     }
 }
 
-/// A client of Sparrow schedulers; dropping it forgets its jobs.
+/// Abandons its jobs on drop.
 pub(crate) struct SparrowClient {
     identity: u64,
     running: Running<Client, Teller>,
@@ -80,7 +74,7 @@ impl std::fmt::Debug for SparrowClient {
 }
 
 impl SparrowClient {
-    /// Connects to these schedulers, which take jobs in turn.
+    /// Schedulers get jobs in turn.
     ///
     /// # Errors
     /// If there is no scheduler, or the system refuses a socket or a thread.
@@ -93,16 +87,14 @@ impl SparrowClient {
         Ok(Self { identity, running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
     }
 
-    /// Identifies this client to workers: random, different for each client.
+    /// The client's random identity, as workers see it.
     #[must_use]
     pub(crate) fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// Submits a job.
-    ///
     /// # Errors
-    /// Where it is empty or too large.
+    /// If it is empty or too large.
     pub(crate) fn submit(&self, tasks: &[TaskInfo]) -> Result<Submitted, Error> {
         let submitted = self.running.driver.with(|now, client, teller| {
             let job = client.submit(tasks)?;
@@ -113,13 +105,13 @@ impl SparrowClient {
             .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))
     }
 
-    /// The next outcome; `None` if none comes in time.
+    /// `None` after `patience`.
     #[must_use]
     pub(crate) fn next(&self, patience: Duration) -> Option<Outcome> {
         self.outcomes.recv_timeout(patience).ok()
     }
 
-    /// Requests that were sent again.
+    /// Retransmissions.
     #[must_use]
     pub(crate) fn repeated(&self) -> u64 {
         self.running.driver.peek(|client, _| client.repeated())

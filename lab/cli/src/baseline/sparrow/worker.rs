@@ -1,5 +1,3 @@
-//! A worker and the functions that its slots run.
-
 use super::{Running, birth, refused};
 use midflight_baselines::sparrow::worker::{Counters, Event, Run, RunKey};
 use midflight_baselines::sparrow::{Worker, WorkerConfig};
@@ -13,25 +11,23 @@ use std::sync::{Arc, Weak};
 
 type WorkerDriver = Driver<Worker, Runner>;
 
-/// A task that was started: its name, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     /// The client's [identity](super::SparrowClient::identity).
     pub client: u64,
-    /// Its number for the job.
     pub job: u32,
-    /// The task's place in the job.
+    /// Index in the job.
     pub tid: u32,
-    /// When, by [`clock::now`].
+    /// Time of the start, by [`clock::now`].
     pub at: Nanos,
 }
 
-/// Runs tasks. Of their results only the status is reported: Sparrow's packets have no room for more.
+/// Returns only the status: Sparrow's packets have no room for a result.
 struct Runner {
     functions: BuiltIn,
     driver: Weak<WorkerDriver>,
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey)>>,
-    /// The starts of tasks, if they are recorded: Sparrow's packets do not carry them.
+    /// The starts of tasks, if recorded: Sparrow's packets do not carry them.
     starts: Option<Vec<Start>>,
 }
 
@@ -79,7 +75,7 @@ impl Handler<Worker> for Runner {
     }
 }
 
-/// A running Sparrow worker, which knows `noop`, `sleep`, `spin` and `exec`; dropping it kills what it runs.
+/// Has the functions `noop`, `sleep`, `spin` and `exec`. Kills running tasks on drop.
 pub(crate) struct SparrowWorker {
     running: Running<Worker, Runner>,
 }
@@ -91,15 +87,15 @@ impl std::fmt::Debug for SparrowWorker {
 }
 
 impl SparrowWorker {
-    /// Starts it on the address by which schedulers know it, with a random seed.
+    /// `listen` is the address by which schedulers know it.
     ///
     /// # Errors
-    /// Where the configuration is out of bounds, or the address or a thread cannot be had.
+    /// If the configuration is out of bounds, or the system refuses the address or a thread.
     pub(crate) fn start(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
         Self::launch(listen, config, None)
     }
 
-    /// The same, and keeps what it [starts](Self::starts): 24 bytes a task.
+    /// Records [starts](Self::starts): 24 bytes a task.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -116,23 +112,21 @@ impl SparrowWorker {
             let runner = Runner { functions, driver: driver.clone(), sleeping: BinaryHeap::new(), starts };
             Driver::new(worker, runner, socket, waker)
         });
-        driver.with(|_, _, _| ()); // without probing its slots ask at once
+        driver.with(|_, _, _| ()); // without probing, its slots request tasks
         Ok(Self { running: Running::start("mf-sparrow", driver)? })
     }
 
-    /// Its address.
     #[must_use]
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.running.driver.socket.local_addr()
     }
 
-    /// What it has started since the last call, in that order; nothing unless that is recorded.
+    /// Since the last call, in order; empty unless recorded.
     #[must_use]
     pub(crate) fn starts(&self) -> Vec<Start> {
         self.running.driver.with(|_, _, runner| runner.starts.as_mut().map(std::mem::take).unwrap_or_default())
     }
 
-    /// Its counters.
     #[must_use]
     pub(crate) fn counts(&self) -> (Counters, SocketCounts) {
         let counters = self.running.driver.peek(|worker, _| worker.counters());

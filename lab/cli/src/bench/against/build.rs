@@ -1,4 +1,4 @@
-//! One of the two builds: a file, and its runs as processes.
+//! One of the two builds: a file that runs as a process.
 
 use crate::bench::keeper::{Failure, Keeper};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The longest that a run may take.
 const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// A build of this command.
 #[derive(Debug)]
 pub(super) struct Build {
     /// Its name in results and messages: this or other.
@@ -23,7 +21,7 @@ pub(super) struct Build {
     file: Identity,
 }
 
-/// The identity of the file, because a compiler may replace it.
+/// A compiler may replace the file.
 #[derive(Debug, PartialEq)]
 struct Identity {
     device: u64,
@@ -33,17 +31,17 @@ struct Identity {
 }
 
 impl Build {
-    /// What runs here.
+    /// The running executable.
     pub(super) fn this() -> Result<Self> {
         let path = std::env::current_exe().context("cannot find this program")?;
         let metadata = path.metadata().with_context(|| format!("cannot find this program at {}", path.display()))?;
         Ok(Self { word: "this", path, file: Identity::of(&metadata) })
     }
 
-    /// What `--against` names.
+    /// The executable that `--against` names.
     ///
     /// # Errors
-    /// Of usage, where it is no file that can be executed.
+    /// Of usage, if it is not an executable file.
     pub(super) fn other(path: &Path) -> Result<Self> {
         let wrong = |what: &dyn std::fmt::Display| {
             let advice = "name another build of midflight, such as target/release/midflight of another clone";
@@ -56,7 +54,7 @@ impl Build {
         if metadata.permissions().mode() & 0o111 == 0 {
             return Err(wrong(&"it is not executable"));
         }
-        // A name without a slash would be looked for in PATH.
+        // A name without a slash would be looked up in PATH.
         let path = std::path::absolute(path).map_err(|error| wrong(&error))?;
         Ok(Self { word: "other", path, file: Identity::of(&metadata) })
     }
@@ -65,7 +63,6 @@ impl Build {
         &self.path
     }
 
-    /// Its results, of one run.
     pub(super) fn run(&self, keeper: &Keeper, arguments: &[&str]) -> Result<Envelope> {
         let line = format!("{} {}", self.path.display(), arguments.join(" "));
         let failed = |why: String| anyhow!("{} failed: `{line}`: {why}", self.word);
@@ -75,7 +72,7 @@ impl Build {
         Envelope::parse(&printed).map_err(|error| failed(midflight_terminal::usage::one_line(&error)))
     }
 
-    /// Whether it is still the same build: a compiler may have replaced the file.
+    /// Fails if a compiler has replaced the file.
     fn check(&self) -> Result<()> {
         let (word, path) = (self.word, self.path.display());
         let same = self.path.metadata().is_ok_and(|now| Identity::of(&now) == self.file);
@@ -95,13 +92,13 @@ impl Identity {
     }
 }
 
-/// Why it failed, on one line: how it ended, and its last line of stderr.
+/// Why a run failed, on one line: its exit status, and its last line of stderr.
 fn reason(failure: &Failure) -> String {
     match failure {
         Failure::Ended { status, complaint: Some(complaint) } => format!("{status}; it said: {complaint}"),
         Failure::Ended { status, complaint: None } => format!("{status}; it said nothing"),
         Failure::Start(_, error) if error.kind() == io::ErrorKind::NotFound => {
-            // The file is there, as was seen before.
+            // The file itself exists.
             format!("{error}: what should interpret or load it is missing")
         }
         Failure::Start(_, error) => error.to_string(),

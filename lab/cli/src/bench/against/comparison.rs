@@ -1,17 +1,16 @@
-//! The results of two builds, one by one: the ratio of each, or why it cannot be compared.
+//! The ratio of each result of two builds, or why it cannot be compared.
 
 use crate::bench::ratio::Ratio;
 use crate::median::median;
 use midflight_terminal::envelope::{Envelope, Measure};
 
-/// What both builds printed, a run each a round.
+/// What both builds printed, one run per round.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub this: Vec<Envelope>,
     pub other: Vec<Envelope>,
 }
 
-/// A result that both builds have.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub name: String,
@@ -22,14 +21,12 @@ pub(super) struct Row {
     pub ratio: Ratio,
 }
 
-/// A result that is not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Left {
     pub name: String,
     pub why: String,
 }
 
-/// All results.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub rows: Vec<Row>,
@@ -50,7 +47,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// How many times as slow this build is, at least and at most; `None` for what is neither a time nor a rate.
+    /// Bounds of the candidate's slowdown; `None` for units other than time and rate.
     pub(super) fn slowdown(&self) -> Option<(f64, f64)> {
         let Ratio { low, high, .. } = self.ratio;
         match Counted::of(&self.unit) {
@@ -60,7 +57,7 @@ impl Row {
         }
     }
 
-    /// What the interval says: it excludes 1, or both may be the same.
+    /// Whether the interval excludes 1.
     pub(super) fn verdict(&self) -> &'static str {
         let (above, below) = match Counted::of(&self.unit) {
             Counted::Time => ("slower", "faster"),
@@ -75,7 +72,7 @@ impl Row {
     }
 }
 
-/// The kind of a quantity, which decides whether more of it is better.
+/// Whether more is better.
 enum Counted {
     Time,
     Rate,
@@ -93,7 +90,7 @@ impl Counted {
     }
 }
 
-/// Of all results, in the order in which they were first printed.
+/// Names of all results, in the order of their first appearance.
 fn names(runs: &Runs) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for result in runs.this.iter().chain(&runs.other).flat_map(Envelope::results) {
@@ -119,13 +116,13 @@ fn row(name: &str, runs: &Runs) -> Result<Row, String> {
     Ok(Row { name: name.into(), unit: this.into(), this: median(these), other: median(others), ratio })
 }
 
-/// In which this build prints it, if it does.
+/// The result's unit in this build, if the build prints it.
 fn unit<'a>(name: &str, runs: &'a [Envelope]) -> Option<&'a str> {
     let mut results = runs.iter().flat_map(Envelope::results);
     results.find(|result| result.name == name).map(|Measure { unit, .. }| unit.as_ref())
 }
 
-/// One a run, in their order; not a number where a run has none.
+/// One per run, in order; NaN if missing.
 fn values(name: &str, runs: &[Envelope]) -> Vec<f64> {
     runs.iter().map(|run| run.number(name).unwrap_or(f64::NAN)).collect()
 }
@@ -138,7 +135,6 @@ mod tests {
         values.iter().map(|&value| Envelope::new("core", vec![Measure::quantity(name, value, unit)])).collect()
     }
 
-    /// Of a result with this unit.
     fn compared(unit: &'static str, this: &[f64], other: &[f64]) -> Row {
         let runs = Runs { this: runs("core.x", unit, this), other: runs("core.x", unit, other) };
         Comparison::of(&runs).rows.remove(0)

@@ -1,5 +1,3 @@
-//! A comparison as results with names, and as a table for a terminal.
-
 use super::build::Build;
 use super::comparison::{Comparison, Left, Row, Runs};
 use anyhow::Result;
@@ -7,7 +5,7 @@ use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure, rounded};
 use midflight_terminal::stdout;
 
-/// To stdout: one JSON object, or for people.
+/// One JSON object, or a table.
 pub(super) fn print(bench: &str, comparison: &Comparison, runs: &Runs, other: &Build, json: bool) -> Result<()> {
     let (commit, rounds) = (runs.other.first().map_or("unknown", Envelope::commit), runs.other.len());
     let mut results =
@@ -21,7 +19,7 @@ pub(super) fn print(bench: &str, comparison: &Comparison, runs: &Runs, other: &B
     stdout::print(&format!("{}\n{}{about}\n", table(comparison), envelope.footer()))
 }
 
-/// `against.NAME.ratio` and so on, of each result.
+/// `against.NAME.ratio` and so on.
 fn measures(comparison: &Comparison) -> Vec<Measure> {
     let mut measures = Vec::new();
     for row in &comparison.rows {
@@ -41,7 +39,6 @@ fn measures(comparison: &Comparison) -> Vec<Measure> {
     measures
 }
 
-/// A line a result, and what is not compared.
 fn table(comparison: &Comparison) -> String {
     let mut lines = vec![["", "this", "other", "ratio", "95 % interval", ""].map(str::to_owned)];
     lines.extend(comparison.rows.iter().map(cells));

@@ -1,4 +1,4 @@
-//! How long gets wait when the operator dies that selects for all racks, and when plans change.
+//! How long gets wait when the operator that selects for all racks dies, and when plans change.
 
 use super::Args;
 use super::watched::Watched;
@@ -18,23 +18,21 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Racks with clients.
 const RACKS: usize = 2;
-/// Of each rack, in one process.
+/// Clients per rack, in one process.
 const CLIENTS: u32 = 4;
-/// Gets that may be under way of each.
+/// Gets in flight per client.
 const UNDER_WAY: usize = 4_096;
 const KEYS: u32 = 1_000;
 const VALUE_BYTES: usize = 100;
-/// The load begins before the first plan.
+/// Lead of the load before the first plan.
 const BEGIN: Duration = Duration::from_secs(1);
-/// The outcomes of a death, or of another plan, are looked for in so long a time.
+/// Interval after a death or a new plan in which outcomes are examined.
 const WATCHED: Duration = Duration::from_millis(500);
-/// The load lasts no longer than this: enough for all failures.
+/// Longest load; enough for all failures.
 const LONGEST: Duration = Duration::from_secs(1_100);
 
-/// The controller asks often enough to notice a death within 60 ms, and makes plans as soon as something has changed. An operator that has
-/// died is in plans again after five seconds.
+/// Notices a death within 60 ms, and plans at once. An operator that died is in plans again after five seconds.
 const CONTROL: &str = "\
 [plan]
 start = \"own-rack\"
@@ -65,11 +63,10 @@ pub(super) fn run(args: &Args, interrupted: &AtomicBool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// When what happened.
 #[derive(Default)]
 struct Events {
     deaths: Vec<Instant>,
-    /// From one plan to another, under load.
+    /// Changes from one plan to another, under load.
     plans: Vec<Range<Instant>>,
 }
 
@@ -130,14 +127,14 @@ fn measure(args: &Args, mut cache: LabCache<'_>, interrupted: &AtomicBool) -> Re
     ]))
 }
 
-/// Lets the operator in the middle die, and come back, so many times.
+/// The operator in the middle, `failures` times.
 fn fail(cache: &mut LabCache<'_>, failures: u64, interrupted: &AtomicBool) -> Result<Events> {
     let core = cache.core();
     let mut events = Events::default();
     let progress = Progress::counted(Some(failures), "deaths", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
     std::thread::sleep(BEGIN);
     for _ in 0..failures {
-        // Its selection for both racks is worth a plan of its own, made under load.
+        // Wait for a plan in which it selects for both racks, computed under load.
         let before = Instant::now();
         let is_planned = |seen: &ControllerSnapshot| (0..RACKS).all(|rack| selects(seen, "core-0", rack));
         cache.wait_until("the operator in the middle selects for all", is_planned)?;
@@ -161,7 +158,6 @@ fn fail(cache: &mut LabCache<'_>, failures: u64, interrupted: &AtomicBool) -> Re
     Ok(events)
 }
 
-/// Whether an operator selects for the hosts of a rack.
 fn selects(seen: &ControllerSnapshot, switch: &str, rack: usize) -> bool {
     let of_switch = |label| {
         let is_it = |node: &&RsNodeLine| node.id == label && node.switch.as_deref() == Some(switch);

@@ -1,10 +1,4 @@
 //! `midflight-lab bench failover`: how long clients wait when a process dies.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `store` | a store: a leader, a follower, a switch |
-//! | `slow_disk` | a store whose leader's disk becomes slow |
-//! | `cache`, `watched` | a cache: the operator that selects for all, and what becomes of each get meanwhile |
 
 mod cache;
 mod slow_disk;

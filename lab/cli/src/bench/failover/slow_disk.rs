@@ -1,4 +1,4 @@
-//! What a slow disk of the leader costs the clients of a store.
+//! How a slow disk of the leader affects the clients of a store.
 
 use crate::bench::How;
 use crate::median::median;
@@ -13,9 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What each sync of the leader takes more.
+/// Added latency of each sync of the leader.
 const SLOW: Duration = Duration::from_millis(100);
-/// How long writes are counted at a time.
+/// Interval in which writes are counted.
 const WINDOW: Duration = Duration::from_secs(2);
 const WRITERS: usize = 8;
 const READERS: usize = 2;
@@ -23,7 +23,7 @@ const KEYS: usize = 64;
 
 const SIZE: Size = Size { slow_disks: true, ..Size::USUAL };
 
-/// When operations ended, and how long they took.
+/// Ends and durations of operations.
 #[derive(Default)]
 struct Log {
     writes: Mutex<Vec<Instant>>,
@@ -31,7 +31,6 @@ struct Log {
     stop: AtomicBool,
 }
 
-/// One run.
 struct Run {
     before: f64,
     share: f64,

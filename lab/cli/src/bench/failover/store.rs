@@ -16,16 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long after a failure the client is watched.
+/// How long to watch the client after a failure.
 const WATCHED: Duration = Duration::from_millis(1_500);
-/// A calm time before each failure.
+/// Undisturbed time before each failure.
 const CALM: Duration = Duration::from_millis(500);
-/// An operation that takes longer than this has failed; the client then tries again.
+/// Timeout of an operation; the client then retries.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const SIZE: Size = Size { switches: 2, ..Size::USUAL };
 
-/// What dies.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Leader,
@@ -78,7 +77,7 @@ fn measure(how: &How, ground: Ground<'_>, interrupted: &AtomicBool) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// One failure: the longest gaps before it and because of it, in milliseconds.
+/// The longest gaps before the failure and because of it, in milliseconds.
 fn fail(store: &mut Cluster<'_>, user: &User, kind: Kind) -> Result<(f64, f64)> {
     user.take_gap();
     std::thread::sleep(CALM);
@@ -103,7 +102,7 @@ fn fail(store: &mut Cluster<'_>, user: &User, kind: Kind) -> Result<(f64, f64)> 
     Ok((before, gap))
 }
 
-/// A client that never stops trying.
+/// Retries forever.
 struct User {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -138,7 +137,7 @@ impl User {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The longest time between two successes since the last call, in milliseconds; one that lasts still counts as far as it has come.
+    /// In milliseconds: the longest time between two successes since the last call, with the current gap.
     fn take_gap(&self) -> f64 {
         let now = self.shared.now();
         let lasting = now.saturating_sub(self.shared.last.load(Ordering::SeqCst));

@@ -1,18 +1,15 @@
-//! What becomes of each get, by the time at which it was to be sent.
+//! Outcomes of gets by their scheduled time.
 
 use crate::cache::gets::Watch;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Gets of so long are counted together.
 const BUCKET: Duration = Duration::from_millis(5);
-/// A get that took longer was repeated: the shortest time in which clients repeat.
+/// Longer gets were retransmitted: this is the clients' shortest timeout.
 const LATE: Duration = Duration::from_millis(20);
-/// Of so long a run.
 const LONGEST: Duration = Duration::from_secs(1_200);
 
-/// Counts of a run.
 pub(super) struct Watched {
     origin: Instant,
     buckets: Vec<Bucket>,
@@ -35,7 +32,7 @@ impl Watched {
         ((elapsed.as_nanos() / BUCKET.as_nanos()) as usize).min(self.buckets.len() - 1)
     }
 
-    /// From then on, for so long at most: how long it lasts until at least half of the gets are answered in time.
+    /// Time from `from` to the end of the last bucket, within `longest`, whose gets were mostly late.
     pub(super) fn outage(&self, from: Instant, longest: Duration) -> Duration {
         let numbers = self.number(from)..self.number(from + longest);
         let first = numbers.start;
@@ -47,7 +44,7 @@ impl Watched {
         })
     }
 
-    /// Gets that were answered late, of those that were to be sent in this time.
+    /// Late responses among the gets scheduled in this interval.
     pub(super) fn late(&self, time: &Range<Instant>) -> u64 {
         let buckets = &self.buckets[self.number(time.start)..self.number(time.end)];
         buckets.iter().map(|bucket| u64::from(bucket.late.load(Relaxed))).sum()
@@ -75,7 +72,7 @@ mod tests {
         let watched = Watched::new();
         let at = |ms| watched.origin + Duration::from_millis(ms);
         for ms in 0..200 {
-            // One of ten is late anyhow; from 50 to 112 ms all are.
+            // One in ten is late anyhow; from 50 to 112 ms all are.
             let late = ms % 10 == 0 || (50..=112).contains(&ms);
             watched.answered(at(ms), if late { LATE } else { Duration::from_millis(1) });
         }

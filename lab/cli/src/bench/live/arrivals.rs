@@ -1,4 +1,4 @@
-//! SW1: each client submits a job about every 10 ms, of tasks that sleep for 10 ms, whatever becomes of those before.
+//! SW1 as an open loop: each client submits a job of 10 ms tasks about every 10 ms.
 
 use super::cluster::Submitter;
 use super::starts::{Begun, Given};
@@ -15,20 +15,18 @@ use rand_pcg::Pcg64;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// As in the simulated figure, and for its reason: with 10 ms to the nanosecond, tasks of 10 ms and what comes between them would
-/// push each other on from job to job.
+/// As in the simulated figure. With exactly 10 ms, tasks of 10 ms plus their overhead would delay each other from job to job.
 const INTERVAL_NS: Nanos = 10_000_000 + CLIENT_LATE_NS;
 const SLEEP_NS: Nanos = 10_000_000;
-/// How long the last tasks may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// When a client submits how many tasks, in nanoseconds from the beginning.
+/// Nanoseconds from the start, and numbers of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Arrivals(Vec<(Nanos, u32)>);
 
 impl Arrivals {
-    /// Of client `number`, `tasks` a job on average, until `end`. It begins at a time within the first interval that
-    /// the seed decides: the clients are not in step, and all contenders get the same.
+    /// `tasks` is the mean of a job. The seed decides the start within the first interval: clients are not in step, and all contenders get
+    /// the same times.
     pub(super) fn new(seed: u64, number: u64, tasks: f64, end: Duration) -> Self {
         let mut random = Pcg64::new(u128::from(seed), 0xF1_0000 + u128::from(number));
         let first = random.random_range(0..INTERVAL_NS);
@@ -60,13 +58,12 @@ impl Arrivals {
 
 /// What a client knows when all its tasks have ended.
 pub(super) enum Known {
-    /// Midflight's: all.
+    /// Midflight: everything.
     Ways(Vec<Begun>),
-    /// Sparrow's: what it submitted.
+    /// Sparrow: only what it submitted.
     Jobs(Vec<Given>),
 }
 
-/// Submits all, and waits for the last to end.
 pub(super) fn submit(submitter: &Submitter, arrivals: &Arrivals, origin: Nanos) -> Result<Known> {
     Ok(match submitter {
         Submitter::Midflight(client) => Known::Ways(midflight(client, arrivals, origin)?),
@@ -105,7 +102,7 @@ fn sparrow(client: &SparrowClient, arrivals: &Arrivals, origin: Nanos) -> Result
     Ok(jobs)
 }
 
-/// A call, as Sparrow's client takes it; of the argument no more than a packet holds.
+/// Cuts the argument to fit a packet.
 pub(in crate::bench) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
     let mut argument = [0; ARGUMENT_MAX];
     let length = bytes.len().min(ARGUMENT_MAX);
@@ -119,7 +116,6 @@ pub(in crate::bench) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
     }
 }
 
-/// Waits for the next of Sparrow's tasks to end well.
 pub(in crate::bench) fn sparrow_ended(client: &SparrowClient, patience: Duration) -> Result<()> {
     match client.next(patience) {
         Some(Outcome::Ended { status: Status::Ok, .. }) => Ok(()),

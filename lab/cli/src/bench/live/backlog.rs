@@ -1,4 +1,4 @@
-//! The throughput of empty tasks: some jobs are always in flight.
+//! Throughput of empty tasks, with a constant backlog.
 
 use super::arrivals::{sparrow_ended, sparrow_task};
 use super::cluster::Submitter;
@@ -9,12 +9,12 @@ use midflight_tasks::functions::NOOP;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Tasks of a job, and jobs in flight: more tasks than any number of slots has use for.
+/// More tasks in flight than any number of slots can run.
 const JOB: usize = 256;
 const JOBS: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Ends a second, after `warmup` for about `duration`.
+/// Ends per second, after `warmup`, over about `duration`.
 pub(super) fn rate(submitter: &Submitter, warmup: Duration, duration: Duration) -> Result<f64> {
     let window = Window::new(Instant::now(), warmup, duration);
     match submitter {
@@ -33,7 +33,7 @@ fn midflight(client: &Client, mut window: Window) -> Result<f64> {
         ensure!(job.wait_timeout(PATIENCE), "tasks did not end within {PATIENCE:?}");
         job.wait().into_iter().find_map(Result::err).map_or(Ok(()), Err).context("a task failed")?;
         if let Some(rate) = window.ended(Instant::now(), JOB as u64) {
-            // What is left would be the next measurement's, whose switch is the same.
+            // Cancel the rest: the next measurement uses the same switch.
             jobs.iter().for_each(JobHandle::cancel);
             ensure!(jobs.iter().all(|job| job.wait_timeout(PATIENCE)), "tasks were not cancelled within {PATIENCE:?}");
             return Ok(rate);
@@ -71,7 +71,7 @@ impl Window {
         Self { from, until: from + duration, since: None, tasks: 0 }
     }
 
-    /// So many tasks have ended; the rate, once the time is over.
+    /// Returns the rate once the time is over.
     fn ended(&mut self, now: Instant, tasks: u64) -> Option<f64> {
         let Some(since) = self.since else {
             self.since = (now >= self.from).then_some(now);

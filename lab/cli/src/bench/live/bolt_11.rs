@@ -46,12 +46,11 @@ pub(in super::super) const BOLT_11: Live = Live {
     reduce,
 };
 
-/// Slots: the papers' most, where they say that it is flat from, and where the simulated figure says that it is linear from.
+/// The papers' most, where they say that the curve is flat, and up to where the simulated figure is linear.
 const MOST: u32 = 720;
 const FLAT_FROM: u32 = 150;
 const SOME: u32 = 60;
-/// What grows by more than this has not flattened, and what is in proportion is so within the other factor: as in the simulated
-/// figure.
+/// Growth by more than `FLAT` is not flat; proportional growth stays within the other factor. As in the simulated figure.
 const FLAT: f64 = 1.15;
 const LINEAR: f64 = 1.1;
 
@@ -60,7 +59,7 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
     let cluster = Cluster::start(ground, layout)?;
     let client = cluster.client(0)?;
     let rate = rate(&client, point.warmup, point.duration)?;
-    // A client that is gone leaves nothing to an executor to hand over.
+    // With the client gone, executors have nothing to hand over.
     drop(client);
     cluster.end()?;
     Ok(Sample::rate(rate))
@@ -82,7 +81,7 @@ fn reduce(rounds: &Rounds) -> Findings {
     Findings { rows, plots: vec![plot(rounds)], notes, ..Findings::default() }
 }
 
-/// The kernel engine stands where Bolt's switch does.
+/// The kernel engine takes the place of Bolt's switch.
 fn kernel_rows(rounds: &Rounds) -> [Row; 4] {
     use Contender::{Kernel, Sparrow, User};
     let above = |other| Holds::within(by(rounds, (Kernel, MOST), (other, MOST)), Band::from(1.0));
@@ -102,7 +101,7 @@ fn kernel_rows(rounds: &Rounds) -> [Row; 4] {
     ]
 }
 
-/// The switch in user space stands where Bolt-Server does, which is level with Sparrow in the paper.
+/// The user-space switch takes the place of Bolt-Server, which the paper shows level with Sparrow.
 fn user_rows(rounds: &Rounds) -> [Row; 3] {
     use Contender::{Sparrow, User};
     let level = by(rounds, (User, MOST), (Sparrow, MOST));
@@ -126,12 +125,11 @@ fn by(rounds: &Rounds, over: (Contender, u32), under: (Contender, u32)) -> Optio
     rounds.factor(over, under, Quantity::Rate)
 }
 
-/// Of a factor between the most slots and some: what is left of it for each slot.
+/// Divides a factor between the most slots and fewer by the ratio of slots.
 fn per_slot(factor: Estimate) -> Estimate {
     Estimate { mean: factor.mean * f64::from(SOME) / f64::from(MOST), ..factor }
 }
 
-/// The place with the highest rate, if any.
 fn best(rounds: &Rounds, contender: Contender) -> Option<u32> {
     let rate = |slots: u32| rounds.median(contender, slots, Quantity::Rate);
     let measured = BOLT_11.places.iter().copied().filter(|&slots| rate(slots).is_finite());

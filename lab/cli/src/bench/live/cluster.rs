@@ -1,5 +1,5 @@
-//! A contender's processes in a lab: the first hosts are the clients', the others each have an executor. Midflight's switch
-//! serves all measurements, as loading it into the kernel takes longer than some of them; all else is new in each.
+//! A contender's processes in a lab: the first hosts run clients, the others executors. All measurements share Midflight's switch, as
+//! loading it into the kernel takes longer than some of them.
 
 use super::contender::Contender;
 use super::starts::{self, Start};
@@ -16,60 +16,53 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
-/// Where Sparrow's processes listen.
 const SCHEDULER_PORT: u16 = 7800;
 const WORKER_PORT: u16 = 7801;
-/// How long an executor may take to leave.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where a contender runs: a lab, and in it Midflight's switch.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub contender: Contender,
     pub lab: &'a Lab,
-    /// None of Sparrow.
+    /// `None` for Sparrow.
     pub switch: Option<SocketAddr>,
 }
 
-/// The cluster's layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub clients: usize,
-    /// Hosts with an executor.
     pub nodes: usize,
-    /// Of each executor.
+    /// Slots per executor.
     pub slots: u32,
-    /// How Sparrow's executors get their tasks.
+    /// How executors get their tasks.
     pub sparrow: Sparrow,
 }
 
 /// Two ways to run Sparrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sparrow {
-    /// A scheduler on each client's host, of which each samples from all executors.
+    /// A scheduler on each client's host; each samples from all executors.
     Probing,
-    /// One scheduler, at the switch, which executors ask of their own accord.
+    /// One scheduler, at the switch; idle executors request tasks from it.
     Asked,
 }
 
-/// A running cluster; dropping it kills its processes.
+/// Kills its processes on drop.
 pub(super) struct Cluster<'a> {
     ground: Ground<'a>,
-    /// The switch or scheduler of each client.
+    /// Switch or scheduler of each client.
     entries: Vec<SocketAddr>,
     executors: Vec<Process>,
-    /// Sparrow's schedulers.
     _schedulers: Vec<Process>,
 }
 
-/// A client on its host.
 pub(super) enum Submitter {
     Midflight(Client),
     Sparrow(SparrowClient),
 }
 
 impl<'a> Cluster<'a> {
-    /// All processes run, and all slots are registered.
+    /// Waits until all slots are registered.
     pub(super) fn start(ground: Ground<'a>, layout: Layout) -> Result<Self> {
         match (ground.switch, layout.sparrow) {
             (Some(switch), _) => Self::midflight(ground, switch, layout),
@@ -118,7 +111,6 @@ impl<'a> Cluster<'a> {
         Ok(Self { ground, entries: vec![scheduler; layout.clients], executors, _schedulers: vec![process] })
     }
 
-    /// The client of this number.
     pub(super) fn client(&self, number: usize) -> Result<Submitter> {
         let entry = *self.entries.get(number).context("no such client")?;
         self.ground.lab.within(Place::Host(number), || {
@@ -129,8 +121,7 @@ impl<'a> Cluster<'a> {
         })?
     }
 
-    /// Lets the executors leave, so that the switch expects nothing of them any more. Of Sparrow's, what they started and
-    /// were to record.
+    /// Lets the executors leave, so that the switch forgets them. Returns the starts that Sparrow's executors recorded.
     pub(super) fn end(mut self) -> Result<Vec<Start>> {
         for executor in &self.executors {
             executor.signal(Signal::TERM);
@@ -146,13 +137,12 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// Midflight's switch in a lab.
 pub(super) fn start_switch(lab: &Lab, engine: LabEngine) -> Result<(Process, SocketAddr)> {
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
     switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }
 
-/// Without warnings, unless they are asked for: that others use its core is normal here.
+/// Hides warnings: a shared core is normal here.
 fn quiet(mut command: Command) -> Command {
     const LOG: &str = "RUST_LOG";
     if std::env::var_os(LOG).is_none() {
@@ -170,7 +160,7 @@ fn address(lab: &Lab, host: usize, port: u16) -> Result<SocketAddr> {
     Ok(SocketAddr::new(IpAddr::V4(host.ipv4), port))
 }
 
-/// One of Sparrow's processes, which has said that it listens.
+/// Waits until it listens.
 fn sparrow(lab: &Lab, place: Place, args: &[&str]) -> Result<Process> {
     let mut process = Process::start(quiet(at(lab, place)?).args(["baseline", "sparrow"]).args(args))?;
     process.line()?;

@@ -1,14 +1,11 @@
-//! The schedulers that are compared.
-
 use crate::engines::LabEngine;
 use midflight_papers::findings::plot::Hue;
 
-/// A scheduler that runs for real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Contender {
-    /// Midflight, its switch in the kernel.
+    /// Midflight's switch in the kernel.
     Kernel,
-    /// Midflight, its switch as a process.
+    /// Midflight's switch as a process.
     User,
     /// `midflight-lab baseline sparrow`.
     Sparrow,
@@ -18,7 +15,7 @@ pub(super) enum Contender {
 pub(super) const ALL: [Contender; 3] = [Contender::Kernel, Contender::User, Contender::Sparrow];
 
 impl Contender {
-    /// In names of results.
+    /// For names of results.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -27,7 +24,6 @@ impl Contender {
         }
     }
 
-    /// For people.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Kernel => "Midflight, kernel engine",
@@ -36,7 +32,7 @@ impl Contender {
         }
     }
 
-    /// Who it is in the simulated figures.
+    /// The colour of its counterpart in the simulated figures.
     pub(super) fn hue(self) -> Hue {
         match self {
             Self::Kernel => Hue::Ours,
@@ -45,7 +41,6 @@ impl Contender {
         }
     }
 
-    /// The engine of Midflight's switch.
     pub(super) fn engine(self) -> Option<LabEngine> {
         match self {
             Self::Kernel => Some(LabEngine::Kernel),
@@ -54,7 +49,7 @@ impl Contender {
         }
     }
 
-    /// Why it cannot run on this machine, if it cannot.
+    /// `None` if it can run here.
     pub(super) fn missing(self) -> Option<String> {
         self.engine().and_then(LabEngine::missing)
     }

@@ -52,9 +52,9 @@ pub(in super::super) const FALCON_8: Live = Live {
 const CLIENTS: usize = 2;
 const NODES: usize = 10;
 const SLOTS: u32 = 6;
-/// Between the start of the threads and the first interval.
+/// Time between the start of the threads and the first interval.
 const LEAD: Duration = Duration::from_millis(20);
-/// A median that is this much higher at 95 % than at 50 % is not flat any more, as in the simulated figure.
+/// If the median at 95 % exceeds that at 50 % by this factor, it is not flat, as in the simulated figure.
 const FLAT: f64 = 1.25;
 
 fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
@@ -83,7 +83,7 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
             Known::Jobs(jobs) => given.extend(jobs),
         }
     }
-    // A client that is gone leaves nothing to an executor to hand over.
+    // With the clients gone, executors have nothing to hand over.
     drop(clients);
     begun.extend(join(&given, &cluster.end()?)?);
     let from = origin + clock::nanos(point.warmup);
@@ -136,7 +136,7 @@ fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {
 
 fn sparrow_rows(rounds: &Rounds) -> [Row; 3] {
     let who = Contender::Sparrow;
-    // Behind everyone else that took part.
+    // Whether it is worse than every other contender.
     let last = |quantity| {
         let others = rounds.contenders().filter(|&other| other != who);
         let by = |other| rounds.factor((who, 95), (other, 95), quantity);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use midflight_papers::findings::Verdict;
 
-    /// Delays in microseconds at 50 and 95 %: all tasks had the same.
+    /// Microseconds at 50 and 95 %, equal for all tasks.
     fn rounds(delays: &[(Contender, u64, u64)]) -> Rounds {
         let mut rounds = Rounds::default();
         for &(contender, half, full) in delays {
@@ -201,7 +201,7 @@ mod tests {
         let all = [(Contender::Kernel, 90, 90), (Contender::User, 90, 90), (Contender::Sparrow, 1_980, 2_220)];
         let findings = reduce(&rounds(&all));
         assert_eq!(findings.rows.len(), 15);
-        // The 95th percentiles of tasks that all took the same are their medians.
+        // With equal delays, the 95th percentiles are the medians.
         let other = |row: &&Row| !row.name.contains("factor-p95");
         assert!(findings.rows.iter().filter(other).all(|row| row.verdict() == Verdict::Pass), "{:?}", findings.rows);
     }

@@ -1,14 +1,5 @@
-//! `midflight-lab bench falcon-8` and `bench bolt-11`: two of the papers' figures live, in a lab. Midflight with each of its
-//! engines and Sparrow run as processes on hosts of the same kind, one after the other, round by round.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `contender` | the schedulers that are compared |
-//! | `cluster` | their processes in a lab |
-//! | `arrivals`, `starts` | jobs at their times, and when their tasks began |
-//! | `backlog` | the highest throughput |
-//! | `rounds` | the measurements |
-//! | `falcon_8`, `bolt_11` | the figures: what is measured, and what must hold |
+//! `midflight-lab bench falcon-8` and `bench bolt-11`: two of the papers' figures live, in a lab. Midflight with each engine and Sparrow
+//! run as processes on equal hosts, round by round.
 
 mod arrivals;
 mod backlog;
@@ -41,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What is left out of a measurement is its duration by this.
+/// The warm-up is the duration divided by this.
 const WARMUP_SHARE: u32 = 4;
 
 #[derive(ClapArgs)]
@@ -59,26 +50,24 @@ pub(super) struct Args {
     svg: Option<PathBuf>,
 }
 
-/// A figure that is run live.
 pub(super) struct Live {
     name: &'static str,
     title: &'static str,
     hosts: usize,
-    /// Where on the axis to the right it is measured.
+    /// Measured positions on the x-axis.
     places: &'static [u32],
-    /// What a place is called, such as "80 %".
+    /// Formats a position, such as "80 %".
     place: fn(u32) -> String,
-    /// How long a measurement takes, and how long with `--quick`.
+    /// Duration of a measurement, and with `--quick`.
     duration: (Duration, Duration),
     measure: fn(Ground<'_>, &Point) -> Result<Sample>,
     reduce: fn(&Rounds) -> Findings,
 }
 
-/// One measurement.
 #[derive(Clone, Copy)]
 struct Point {
     place: u32,
-    /// What is left out at the beginning, and what is measured then.
+    /// Durations of the warm-up and of the measurement.
     warmup: Duration,
     duration: Duration,
     /// The same for all contenders of a round.
@@ -93,7 +82,7 @@ pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
     }
     midflight_net::available()?;
     if let Some(file) = &args.svg {
-        // Before minutes are spent.
+        // Check the file before spending minutes.
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
         opened.with_context(|| cannot_write(file))?;
     }
@@ -121,7 +110,7 @@ fn cannot_write(file: &Path) -> String {
     format!("cannot write {}", file.display())
 }
 
-/// Those that can run here, and why others cannot.
+/// Contenders that can run here, and why others cannot.
 fn present() -> (Vec<Contender>, Vec<String>) {
     let (mut present, mut missing) = (Vec::new(), Vec::new());
     for contender in ALL {
@@ -144,7 +133,7 @@ fn measure(
     duration: Duration,
     guard: &LabGuard,
 ) -> Result<Rounds> {
-    // A lab with XDP at the hosts, which only the kernel engine needs; the others would be slower with it.
+    // A lab, with XDP at the hosts for the kernel engine only; it would slow the others.
     let up = |xdp: bool| {
         let name = format!("live{}{}", std::process::id(), if xdp { "x" } else { "" });
         guard.up(&Options::new(name, figure.hosts).xdp(xdp))

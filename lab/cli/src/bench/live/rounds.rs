@@ -1,4 +1,4 @@
-//! The measurements: one sample per round for each contender at each place; the median counts.
+//! One sample per round for each contender at each place, and their medians.
 
 use super::contender::{ALL, Contender};
 use crate::median::median;
@@ -8,10 +8,10 @@ use midflight_terminal::envelope::Measure;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-/// What is measured, in the unit of [`Quantity::unit`].
+/// [`Quantity::unit`] has the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Quantity {
-    /// Of the scheduling delay.
+    /// Percentile of the scheduling delay.
     P5,
     P50,
     P95,
@@ -38,7 +38,6 @@ impl Quantity {
     }
 }
 
-/// What one measurement gave.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample(Vec<(Quantity, f64)>);
 
@@ -47,10 +46,10 @@ impl Sample {
         Self(vec![(Quantity::Rate, per_second)])
     }
 
-    /// Of delays, in nanoseconds; not a number where there are none.
+    /// From delays in nanoseconds; NaN if there are none.
     pub(super) fn delays(mut delays: Vec<u64>) -> Self {
         delays.sort_unstable();
-        // The least that this share of them does not exceed.
+        // The smallest delay that this share of them does not exceed.
         let at = |share: f64| {
             let rank = (delays.len() as f64 * share).ceil() as usize;
             delays.get(rank.saturating_sub(1)).map_or(f64::NAN, |&delay| delay as f64)
@@ -76,19 +75,16 @@ impl Display for Sample {
     }
 }
 
-/// All that was measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds(BTreeMap<(Contender, u32, Quantity), Vec<f64>>);
 
 impl Rounds {
-    /// Of the next round.
     pub(super) fn push(&mut self, contender: Contender, place: u32, sample: Sample) {
         for (quantity, value) in sample.0 {
             self.0.entry((contender, place, quantity)).or_default().push(value);
         }
     }
 
-    /// Those that took part.
     pub(super) fn contenders(&self) -> impl Iterator<Item = Contender> {
         ALL.into_iter().filter(|contender| self.0.keys().any(|(who, ..)| who == contender))
     }
@@ -97,17 +93,16 @@ impl Rounds {
         self.0.get(&(contender, place, quantity)).map_or(&[], Vec::as_slice)
     }
 
-    /// The median of the rounds; not a number where nothing was measured, so that no comparison with it holds.
+    /// NaN without samples, so that every comparison fails.
     pub(super) fn median(&self, contender: Contender, place: u32, quantity: Quantity) -> f64 {
         self.estimate(contender, place, quantity).map_or(f64::NAN, |estimate| estimate.mean)
     }
 
-    /// The same for a row.
     pub(super) fn estimate(&self, contender: Contender, place: u32, quantity: Quantity) -> Option<Estimate> {
         estimate(self.of(contender, place, quantity).to_vec())
     }
 
-    /// One by another, round by round, and the median of that: what disturbs a round disturbs both.
+    /// The median of the rounds' ratios: a disturbance of a round affects both values.
     pub(super) fn factor(
         &self,
         over: (Contender, u32),
@@ -118,7 +113,7 @@ impl Rounds {
         estimate(pairs.map(|(over, under)| over / under).collect())
     }
 
-    /// `NAME.CONTENDER.PLACE.QUANTITY` of all.
+    /// `NAME.CONTENDER.PLACE.QUANTITY`.
     pub(super) fn measures(&self, name: &str) -> Vec<Measure> {
         let measure = |(&(contender, place, quantity), values): (&(Contender, u32, Quantity), &Vec<f64>)| {
             quantity.measure(&format!("{name}.{}.{place}", contender.key()), median(values.clone()))
@@ -127,7 +122,7 @@ impl Rounds {
     }
 }
 
-/// A median instead of a mean: one disturbed round does not move it. Its interval is as wide as the mean's, which such a round widens.
+/// A median, so that one disturbed round does not move it; the interval is the mean's, which such a round widens.
 fn estimate(values: Vec<f64>) -> Option<Estimate> {
     let of_mean = Estimate::of(&values)?;
     Some(Estimate { mean: median(values), ..of_mean })

@@ -1,4 +1,4 @@
-//! When tasks began: Midflight's executors report it in the result, Sparrow's workers when they end.
+//! Starts of tasks: Midflight's executors report them in results, Sparrow's workers at exit.
 
 use anyhow::{Context, Result, ensure};
 use midflight_endpoint::Nanos;
@@ -7,16 +7,13 @@ use std::collections::HashMap;
 
 pub(super) use crate::baseline::sparrow::Start;
 
-/// One task's way, by the clock that all processes of this machine share.
+/// One task's times, by the clock that all processes of this machine share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Begun {
-    /// Submit was called.
     pub submitted: Nanos,
-    /// Its function started.
     pub started: Nanos,
 }
 
-/// A job that Sparrow was given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub client: u64,
@@ -24,7 +21,7 @@ pub(super) struct Given {
     pub tasks: u32,
 }
 
-/// What a worker said at its end: a line of four numbers for each task, and one of words.
+/// A worker's last output: a line of four numbers for each task, and one of words.
 pub(super) fn parse(text: &str) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for line in text.lines() {
@@ -41,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Start>> {
     Ok(starts)
 }
 
-/// Brings together what clients and workers know of Sparrow's tasks, each of which has to have been started once.
+/// Each task must have started exactly once.
 pub(super) fn join(given: &[Given], starts: &[Start]) -> Result<Vec<Begun>> {
     let jobs: HashMap<(u64, u32), &Given> = given.iter().map(|given| ((given.client, given.job.job), given)).collect();
     let mut begun = HashMap::new();

@@ -1,10 +1,10 @@
-//! What the replicas' shares of the CPU allow, from what reads and writes cost.
+//! The throughput that the replicas' CPU shares allow, from the costs of reads and writes.
 
 use super::samples::Sample;
 use super::workload::Mix;
 use crate::median::median;
 
-/// CPU time of one operation at one replica, in microseconds.
+/// Microseconds of CPU per operation at one replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Costs {
     pub(super) read: f64,
@@ -26,8 +26,8 @@ impl Costs {
         Self { read: median(read), write_leader: median(leader), write_follower: median(follower) }
     }
 
-    /// Operations a second of replicas that each have this share of a CPU, if all of it goes into operations, and reads are spread
-    /// so that all replicas have as much to do: N S / ((1-p) read + p (write_leader + (N-1) write_follower)).
+    /// Operations a second of N replicas with a share S of a CPU each, if operations use all of it and reads balance the load: N S / ((1-p)
+    /// read + p (write_leader + (N-1) write_follower)).
     pub(super) fn bound(&self, replicas: usize, share: f64, mix: &Mix) -> f64 {
         let replicas = replicas as f64;
         let write = self.write_leader + (replicas - 1.0) * self.write_follower;

@@ -1,4 +1,4 @@
-//! The load: clients in this process, each with so many operations under way that every replica always has something to do.
+//! Clients in this process, with so many operations in flight that every replica always has work.
 
 use super::store::Store;
 use super::workload::{Keys, Mix, VALUE_BYTES};
@@ -11,17 +11,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A replica that has used up its share of a period does nothing for most of it. What waits for it then must not keep the others
-/// from their work: there is enough under way for a period of all.
+/// A replica that used up its share is idle for most of a period. Its backlog must not starve the others, so enough is in flight for a
+/// period of all.
 const UNDER_WAY: usize = 512;
 const CLIENTS: u64 = 2;
-/// Writes under way of a client.
+/// Writes in flight per client.
 const LANES: usize = 64;
-/// Keys that are written at once before a measurement.
+/// Writes in flight while the keys are first written.
 const LOADED_AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Operations that have ended well, and the time in which they did.
+/// Successful operations and their time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) reads: u64,
@@ -39,7 +39,6 @@ fn client(store: &Store<'_>) -> Result<KvClient> {
     store.client(|builder| builder.lanes(LANES).timeout(PATIENCE))
 }
 
-/// Writes all keys once.
 pub(super) fn fill(store: &Store<'_>, keys: &Keys) -> Result<()> {
     let client = client(store)?;
     let mut under_way = VecDeque::new();
@@ -61,7 +60,7 @@ fn wait(under_way: &mut VecDeque<KvHandle>) -> Result<()> {
     Ok(())
 }
 
-/// Counts what ends in a time that begins later.
+/// Counts operations that end while `counts` is set.
 #[derive(Default)]
 struct Shared {
     counts: AtomicBool,
@@ -70,7 +69,7 @@ struct Shared {
     writes: AtomicU64,
 }
 
-/// Loads the store for a while to warm up, then for `time`: what it has done, and what CPU time each replica took for that.
+/// Loads the store for `warm_up`, then for `time`. Returns the operations done and the CPU time that each replica used.
 pub(super) fn run(
     store: &Store<'_>,
     keys: &Keys,
@@ -103,7 +102,6 @@ pub(super) fn run(
     })
 }
 
-/// One client, in a thread of its own.
 fn work(store: &Store<'_>, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
     let client = client(store)?;
     let mut random = Pcg64::seed_from_u64(seed);

@@ -1,13 +1,5 @@
-//! `midflight-lab bench modes`: what reads from followers are worth. The same store in each read mode, its replicas on hosts of a lab
-//! with the same small share of a CPU each, so that replicas are what is scarce, as in a cluster; clients and switch have the rest.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `store`, `share` | a store in a lab, and its replicas' shares of a CPU |
-//! | `workload`, `load` | what the clients do |
-//! | `samples` | what was measured |
-//! | `bound` | what measured costs allow |
-//! | `report` | ratios of modes with their intervals |
+//! `midflight-lab bench modes`: what reads from followers gain. Runs the same store in each read mode, with so small a CPU share for each
+//! replica that replicas are the bottleneck, as in a cluster.
 
 mod bound;
 mod load;
@@ -85,7 +77,6 @@ pub(super) struct Args {
     engine: LabEngine,
 }
 
-/// How one round is done.
 struct Study {
     guard: LabGuard,
     keys: Keys,
@@ -115,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A mode, as how many replicas, and what it is measured with.
+/// A mode, the number of replicas, and the workloads to measure it with.
 type Part = (ReadMode, usize, Vec<Mix>);
 
 fn plan(modes: &[ReadMode]) -> Vec<Part> {
@@ -133,7 +124,7 @@ impl Study {
         let progress = Progress::counted(Some(total), "stores", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
         let mut samples = Samples::default();
         for round in 0..rounds as usize {
-            // Each round begins with another mode: what wears off or warms up meets all of them.
+            // Each round starts with another mode, so that drift affects all modes alike.
             for (mode, replicas, mixes) in plan.iter().cycle().skip(round % plan.len()).take(plan.len()) {
                 let like = self.like(*mode, *replicas);
                 let what = || format!("{} with {replicas} replicas", mode.name());
@@ -149,7 +140,6 @@ impl Study {
         Like { mode, policy: self.policy, engine: self.engine, replicas, share: self.share }
     }
 
-    /// One store, from its beginning to its end.
     fn measure(&self, like: &Like, mixes: &[Mix], samples: &mut Samples) -> Result<()> {
         let lab = like.lab(&self.guard)?;
         let store = Store::start(like, &lab, &self.guard)?;

@@ -1,5 +1,3 @@
-//! What is printed: medians, and ratios of modes with their intervals.
-
 use super::bound::Costs;
 use super::samples::{Samples, busy};
 use super::workload::Mix;
@@ -31,7 +29,7 @@ fn ratio(name: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
     vec![measure("", value), measure(".low", low), measure(".high", high)]
 }
 
-/// What flair could do on workload B, and, where follower-lease was measured, by what that did. Nothing if flair was not measured.
+/// Flair's bound on workload B, and its ratio to follower-lease; empty if flair was not measured.
 fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
     if samples.of("writes", FLAIR).is_empty() {
         return Vec::new();

@@ -1,5 +1,3 @@
-//! What was measured.
-
 use super::load::Done;
 use super::store::Like;
 use super::workload::Mix;
@@ -8,29 +6,27 @@ use midflight_control::reads::ReadMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) done: Done,
-    /// CPU time that each replica has used for it.
+    /// CPU time per replica.
     pub(super) cpu: Vec<Duration>,
-    /// The leader's place among them.
+    /// Index of the leader.
     pub(super) leader: usize,
 }
 
 impl Sample {
-    /// The busiest replica's time on the CPU, as a part of all time.
+    /// CPU time as a share of elapsed time.
     fn busiest(&self) -> f64 {
         let longest = self.cpu.iter().max().copied().unwrap_or_default();
         longest.as_secs_f64() / self.done.seconds
     }
 
-    /// CPU time of all replicas, in microseconds.
     pub(super) fn cpu_us(&self) -> f64 {
         self.cpu.iter().sum::<Duration>().as_secs_f64() * 1e6
     }
 
-    /// The leader's, and the mean of the others'.
+    /// The leader's CPU time, and the mean of the followers'.
     pub(super) fn leader_and_follower_us(&self) -> (f64, f64) {
         let leader = self.cpu[self.leader].as_secs_f64() * 1e6;
         let followers = (self.cpu.len() - 1).max(1) as f64;
@@ -38,7 +34,6 @@ impl Sample {
     }
 }
 
-/// A workload and a mode, by their names in results.
 type Key = (String, String);
 
 /// A mode in names of results.
@@ -46,7 +41,7 @@ pub(super) fn word(mode: ReadMode) -> String {
     mode.name().replace('-', "_")
 }
 
-/// All of them, in the order of their rounds.
+/// All samples, in the order of rounds.
 #[derive(Debug, Default)]
 pub(super) struct Samples(BTreeMap<Key, Vec<Sample>>);
 
@@ -57,7 +52,6 @@ impl Samples {
         self.0.entry((workload, word(like.mode))).or_default().push(sample);
     }
 
-    /// Each workload and mode that was measured.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str, &[Sample])> {
         self.0.iter().map(|((workload, mode), samples)| (workload.as_str(), mode.as_str(), samples.as_slice()))
     }
@@ -66,13 +60,13 @@ impl Samples {
         self.0.get(&(workload.to_owned(), mode.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Operations a second in each round.
+    /// Operations a second.
     pub(super) fn rates(&self, workload: &str, mode: &str) -> Vec<f64> {
         self.of(workload, mode).iter().map(|sample| sample.done.per_second()).collect()
     }
 }
 
-/// The median of the busiest replica's part of its share.
+/// The busiest replica's use of its share: the median.
 pub(super) fn busy(samples: &[Sample], share: f64) -> f64 {
     median(samples.iter().map(|sample| sample.busiest() / share).collect())
 }

@@ -1,14 +1,13 @@
-//! A share of a CPU: a control group whose processes together get so much of each period, by either version of the hierarchy.
+//! A share of a CPU, by a control group (version 1 or 2).
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often the share is renewed. Whoever has used it up waits for the next period, so it must be short beside leases and
-/// heartbeats.
+/// Processes that used up the share wait for the next period, so it must be short compared with leases and heartbeats.
 pub(super) const PERIOD: Duration = Duration::from_millis(10);
 
-/// A control group of ours; it goes when it is dropped, if its processes have ended.
+/// Removed on drop, if its processes have ended.
 #[derive(Debug)]
 pub(super) struct Share(PathBuf);
 
@@ -29,7 +28,7 @@ impl Share {
         Ok(group)
     }
 
-    /// From now on the process and its threads live on the share.
+    /// Moves the process and its threads into the group.
     pub(super) fn take_in(&self, process: u32) -> Result<()> {
         self.write("cgroup.procs", &process.to_string())
     }
@@ -42,12 +41,12 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // One that still has a process stays; it has no effect on others.
+        // A group with a process stays, without effect on others.
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
-/// Where control groups with a share of the CPU are made.
+/// Where groups with a CPU share are created.
 struct Hierarchy {
     root: PathBuf,
     /// Version 2.
@@ -75,16 +74,15 @@ impl Hierarchy {
     }
 }
 
-/// A mounted hierarchy of control groups.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount<'a> {
     at: &'a str,
     is_unified: bool,
-    /// Version 1, with the controller of the CPU.
+    /// Version 1, with the CPU controller.
     has_cpu: bool,
 }
 
-/// A line of `/proc/self/mountinfo` (man 5 proc_pid_mountinfo), if it is about control groups.
+/// Parses a line of `/proc/self/mountinfo` (man 5 proc_pid_mountinfo); `None` unless it mounts control groups.
 fn mount(line: &str) -> Option<Mount<'_>> {
     let (before, behind) = line.split_once(" - ")?;
     let at = before.split_whitespace().nth(4)?;

@@ -1,4 +1,4 @@
-//! A store in a lab: replicas on hosts of their own, each with the same small share of a CPU.
+//! A store in a lab: replicas on separate hosts with the same small CPU share.
 
 use super::share::Share;
 use crate::engines::LabEngine;
@@ -11,18 +11,17 @@ use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_net::{Lab, Options};
 use std::time::{Duration, Instant};
 
-/// For a leader.
+/// Timeout for the election of a leader.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a store is to be like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Like {
     pub(super) mode: ReadMode,
     pub(super) policy: Policy,
     pub(super) engine: LabEngine,
     pub(super) replicas: usize,
-    /// Of a CPU, for each replica.
+    /// Share of a CPU per replica.
     pub(super) share: f64,
 }
 
@@ -31,22 +30,21 @@ impl Like {
         Size { replicas: self.replicas, reads: self.mode, policy: self.policy, ..Size::USUAL }
     }
 
-    /// The lab in which such a store is to be.
     pub(super) fn lab(&self, guard: &LabGuard) -> Result<Lab> {
         let name = format!("modes{}", std::process::id());
         Ok(guard.up(&Options::new(name, self.size().hosts()).xdp(self.engine == LabEngine::Kernel))?)
     }
 }
 
-/// Dropping it ends its processes.
+/// Stops on drop.
 pub(super) struct Store<'l> {
     cluster: Cluster<'l>,
-    /// Behind the processes that live on them.
+    /// Dropped after their processes.
     _shares: Vec<Share>,
 }
 
 impl<'l> Store<'l> {
-    /// It serves when this returns.
+    /// Waits until it serves.
     pub(super) fn start(like: &Like, lab: &'l Lab, guard: &LabGuard) -> Result<Self> {
         let cluster = Cluster::start(Ground::Lab(lab, like.engine), like.size())?;
         guard.remove_too(cluster.directory());
@@ -64,13 +62,11 @@ impl<'l> Store<'l> {
         self.cluster.client(0, describe)
     }
 
-    /// CPU time that each replica has used.
     pub(super) fn cpu_times(&self) -> Result<Vec<Duration>> {
         self.cluster.replicas().map(|process| process.cpu_time()).collect()
     }
 
-    /// The place of the leader among the replicas. Waits for one: on a machine that does something else, too, a replica may lose
-    /// its lease.
+    /// Waits for one: on a busy machine a leader may lose its lease.
     pub(super) fn leader(&self) -> Result<usize> {
         let started = Instant::now();
         loop {

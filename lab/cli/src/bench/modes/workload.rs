@@ -1,27 +1,24 @@
-//! What the clients do: YCSB's workloads B and C, on keys drawn alike or by Zipf's law.
+//! YCSB's workloads B and C, on keys drawn uniformly or by Zipf's law.
 
 use rand::RngExt;
 use rand_distr::{Distribution, Zipf};
 use rand_pcg::Pcg64;
 
-/// Keys of the store.
 const KEYS: u32 = 10_000;
 pub(super) const VALUE_BYTES: usize = 100;
-/// The exponent that YCSB takes.
+/// YCSB's exponent.
 const ZIPF: f64 = 0.99;
 
-/// How unlike the keys are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skew {
     Uniform,
     Zipf,
 }
 
-/// Reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mix {
     pub(super) name: &'static str,
-    /// The share of writes.
+    /// Share, 0 to 1.
     pub(super) writes: f64,
     pub(super) skew: Skew,
 }
@@ -31,11 +28,9 @@ impl Mix {
     pub(super) const C_ZIPF: Self = Self { name: "C.zipf", writes: 0.0, skew: Skew::Zipf };
     pub(super) const B: Self = Self { name: "B", writes: 0.05, skew: Skew::Uniform };
     pub(super) const B_ZIPF: Self = Self { name: "B.zipf", writes: 0.05, skew: Skew::Zipf };
-    /// To measure what a write costs.
     pub(super) const WRITES: Self = Self { name: "writes", writes: 1.0, skew: Skew::Uniform };
 }
 
-/// The keys, and how they are drawn.
 pub(super) struct Keys {
     zipf: Zipf<f64>,
 }
@@ -52,7 +47,7 @@ impl Keys {
     pub(super) fn draw(&self, skew: Skew, random: &mut Pcg64) -> Vec<u8> {
         key(match skew {
             Skew::Uniform => random.random_range(0..KEYS),
-            // From 1 to KEYS. The most frequent ones are no neighbours in the store: it hashes them.
+            // From 1 to KEYS. Frequent keys are not neighbours in the store, which hashes them.
             Skew::Zipf => self.zipf.sample(random) as u32 - 1,
         })
     }

@@ -1,4 +1,4 @@
-//! Rows of this repository that no benchmark of its own measures: programs on Midflight, and Sparrow.
+//! Rows of this repository that no other benchmark measures.
 
 use super::row::Row;
 use crate::bench::live::{sparrow_ended, sparrow_task};
@@ -16,10 +16,9 @@ const EXEC_INTERFACE: &str = "one job of tasks that run `true`; latency: a job o
                               process with 64 slots on loopback";
 const SPARROW_INTERFACE: &str = "jobs of 256 tasks, 32 in flight, two reservations a task; latency: a job of one; client, \
                                  1 scheduler and 1 worker process with 64 slots on loopback";
-/// How long a task may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Programs: the tasks of HyperQueue.
+/// Tasks that start programs, as HyperQueue's do.
 pub(super) fn exec(name: &str, quick: bool) -> Result<Row> {
     let (_switch, address) = switch(ours()?.args(["switch", "--listen", "127.0.0.1:0", "--http", "off"]))?;
     let _executor = executor(ours()?, address, SLOTS)?;
@@ -27,7 +26,6 @@ pub(super) fn exec(name: &str, quick: bool) -> Result<Row> {
     measure(name, EXEC_INTERFACE, &Exec { client: connect(vec![address])?, argument }, Effort::of_programs(quick))
 }
 
-/// Sparrow as this repository has it, with its scheduler and its worker as processes.
 pub(super) fn sparrow(name: &str, quick: bool) -> Result<Row> {
     let [scheduler, worker] = [free_port()?, free_port()?].map(|address| address.to_string());
     let start = |args: &[&str]| -> Result<Process> {
@@ -54,7 +52,7 @@ fn measure<L: Load>(name: &str, interface: &str, load: &L, effort: Effort) -> Re
     })
 }
 
-/// A currently unused port.
+/// Free a moment ago.
 fn free_port() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of loopback is free")?;
     Ok(listener.local_addr()?)

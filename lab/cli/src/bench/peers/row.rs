@@ -1,4 +1,4 @@
-//! A row of the table, and how it comes from what a measurement prints.
+//! A row of the table, and its parser.
 
 use crate::report::bars::Bar;
 use anyhow::{Context, Result, ensure};
@@ -6,22 +6,20 @@ use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 use serde::Deserialize;
 
-/// The longest name, version or description that is accepted.
+/// The longest accepted name, version or description.
 const TEXT_MAX: usize = 400;
 
-/// What a task is, and how it is submitted. Only rows of one kind are compared.
+/// Only rows of one kind are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// A no-op inside a process, submitted in batches or by a client that does not wait, in Rust or Go.
+    /// A no-op inside a process, in batches or by a client that does not wait, in Rust or Go.
     Batch,
     /// A call of a Python function, submitted by Python.
     Call,
-    /// A program.
     Program,
 }
 
 impl Kind {
-    /// A word of the table.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Batch => "no-op",
@@ -30,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// Midflight's rows of this kind; the first that was measured is compared with the others.
+    /// The first measured one of these is the reference.
     pub(super) fn references(self) -> &'static [&'static str] {
         match self {
             Self::Batch => &["midflight-kernel", "midflight-user"],
@@ -40,11 +38,10 @@ impl Kind {
     }
 }
 
-/// What was measured of one system, used in one way.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
-    /// A peer's name, or with something behind it: `nats-jetstream`.
+    /// The system, possibly with a suffix: `nats-jetstream`.
     pub name: String,
     pub version: String,
     /// How it was used.
@@ -55,7 +52,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether it is Midflight's.
     pub(super) fn is_ours(&self) -> bool {
         self.name.starts_with("midflight-")
     }
@@ -73,13 +69,13 @@ impl Row {
         Bar { name: &self.name, ours: self.is_ours(), tasks_per_s: self.tasks_per_s, latency_us: self.rtt_p50_us }
     }
 
-    /// On one line, when it has just been measured.
+    /// One line after the measurement.
     pub(super) fn summary(&self) -> String {
         let (rate, p50, p99) = self.cells();
         format!("{} {}: {rate} tasks/s, p50 {p50}, p99 {p99}", self.name, self.version)
     }
 
-    /// Throughput, median and 99th percentile for people.
+    /// Throughput, median and 99th percentile.
     pub(super) fn cells(&self) -> (String, String, String) {
         let latency = |us: f64| units::time((us * 1e3).round() as u64);
         (units::thousands(self.tasks_per_s.round() as u64), latency(self.rtt_p50_us), latency(self.rtt_p99_us))
@@ -105,7 +101,7 @@ impl Row {
     }
 }
 
-/// The rows of a peer: a line of JSON each.
+/// Parses a system's rows, a line of JSON each.
 pub(super) fn of_lines(peer: &str, said: &str) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     for line in said.lines().filter(|line| !line.trim().is_empty()) {
@@ -121,7 +117,7 @@ pub(super) fn of_lines(peer: &str, said: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The row of a benchmark of Midflight's own that printed its results as JSON; their names begin with `prefix`.
+/// The row of one of Midflight's own benchmarks, from its JSON results; their names begin with `prefix`.
 pub(super) fn of_envelope(name: &str, prefix: &str, interface: &str, said: &str) -> Result<Row> {
     let envelope = Envelope::parse(said)?;
     let number = |what: &str| {

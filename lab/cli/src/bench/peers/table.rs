@@ -1,16 +1,15 @@
-//! The rows for people: a table, what stands against what, and how each system was used.
+//! Prints the table, the ratios, and how each system was used.
 
 use super::row::Row;
 use midflight_terminal::columns::aligned;
 use std::fmt::Write;
 
-/// A peer that has no row, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Absent {
     pub name: String,
-    /// It was there and failed; otherwise it could not be had here.
+    /// It failed; otherwise it was not available here.
     pub failed: bool,
-    /// Why, on one line.
+    /// On one line.
     pub reason: String,
 }
 
@@ -21,17 +20,16 @@ impl Absent {
     }
 }
 
-/// How many times better Midflight's row of the same kind is.
+/// Advantage of Midflight's row of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratios<'a> {
-    /// The name of Midflight's row.
     pub ours: &'a str,
     pub throughput: f64,
     pub latency: f64,
 }
 
 impl<'a> Ratios<'a> {
-    /// Of a peer; `None` for Midflight's own rows, and where none of its kind was measured.
+    /// `None` for Midflight's own rows, or without one of this kind.
     pub(super) fn of(row: &Row, rows: &'a [Row]) -> Option<Self> {
         let named = |name: &&str| rows.iter().find(|row| row.name == **name);
         let ours = row.kind().references().iter().find_map(named)?;
@@ -40,7 +38,7 @@ impl<'a> Ratios<'a> {
     }
 }
 
-/// The table, who is absent, and how each row was measured.
+/// The table, the absent systems, and how each row was measured.
 pub(super) fn render(rows: &[Row], absent: &[Absent]) -> String {
     let mut text = if rows.is_empty() { String::new() } else { aligned(&cells(rows), "lllrrrrr") };
     if rows.iter().any(|row| Ratios::of(row, rows).is_some()) {
@@ -75,7 +73,7 @@ fn line(row: &Row, rows: &[Row]) -> Line {
     [row.name.clone(), row.kind().label().into(), row.version.clone(), rate, p50, p99, throughput, latency]
 }
 
-/// Two digits are enough to compare by.
+/// With two significant digits.
 fn times(ratio: f64) -> String {
     if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
 }

@@ -1,4 +1,4 @@
-//! From turns to findings: a value with its interval, and what it is held to.
+//! Findings from turns: values with intervals and targets.
 
 use super::turn::Turn;
 use crate::bench::ratio::Ratio;
@@ -6,9 +6,9 @@ use crate::median::median;
 use midflight_terminal::envelope::Measure;
 use std::cmp::Ordering;
 
-/// Of the best other system, where tasks are long: 5 % behind it.
+/// Target against the best other system with long tasks: at most 5 % behind.
 const CLOSE: f64 = 1.0 / 1.05;
-/// Values of Midflight alone: of a turn, of the result, unit, target.
+/// Name in a turn, name of the result, unit, target.
 const OURS: [(&str, &str, &str, Option<Target>); 6] = [
     ("submit_per_s", "tasks_per_s", "tasks/s", Some(Target::AtLeast(30_000.0))),
     ("map_per_s", "map_tasks_per_s", "tasks/s", Some(Target::AtLeast(60_000.0))),
@@ -18,7 +18,7 @@ const OURS: [(&str, &str, &str, Option<Target>); 6] = [
     ("alone_wire_bytes", "alone_bytes_per_task", "bytes", None),
 ];
 
-/// A system, with a turn a round.
+/// A system, with one turn per round.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub name: String,
@@ -34,18 +34,17 @@ impl Measured {
         self.name == "midflight"
     }
 
-    /// Of each turn; `None` where a turn has no such value.
+    /// One per turn; `None` if missing.
     fn values(&self, name: &str) -> Option<Vec<f64>> {
         self.turns.iter().map(|turn| turn.values.get(name).copied()).collect()
     }
 
-    /// Of its turns; not a number where one has no such value.
+    /// The median over turns; NaN if one lacks the value.
     pub(super) fn median(&self, name: &str) -> f64 {
         self.values(name).map_or(f64::NAN, median)
     }
 }
 
-/// What a value is held to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
     AtLeast(f64),
@@ -53,7 +52,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// What the whole interval says.
+    /// Compares the whole interval with the target.
     pub(super) fn verdict(self, of: Ratio) -> &'static str {
         let (worst, best, target) = match self {
             Self::AtLeast(target) => (of.low, of.high, target),
@@ -67,23 +66,22 @@ impl Target {
     }
 }
 
-/// A result with an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
-    /// Behind `python.`.
+    /// Without the prefix `python.`.
     pub name: String,
     pub unit: &'static str,
     pub value: Ratio,
     pub target: Option<Target>,
 }
 
-/// Of Midflight, and of Midflight against each of the others; nothing where Midflight was not measured.
+/// Empty if Midflight was not measured.
 pub(super) fn of(systems: &[Measured]) -> Vec<Finding> {
     let Some(ours) = systems.iter().find(|system| system.is_ours()) else { return Vec::new() };
     let mut findings = Vec::new();
     for (value, name, unit, target) in OURS {
         let values = ours.values(value).unwrap_or_default();
-        // By one, a ratio is the value itself.
+        // With 1 as the divisor the ratio is the value.
         if let Some(value) = Ratio::of(&values, &vec![1.0; values.len()]) {
             findings.push(Finding { name: name.into(), unit, value, target });
         }
@@ -101,7 +99,7 @@ fn against(ours: &Measured, other: &Measured) -> Vec<Finding> {
     let found = |name: String, of: Option<Ratio>, target| Some(Finding { name, unit: "x", value: of?, target });
     let rate =
         |name: String, value: &str, target| found(name, Ratio::of(&ours.values(value)?, &other.values(value)?), target);
-    // Of times, the other's first: a larger ratio is better for Midflight.
+    // For times, the other system's value comes first: a larger ratio is better for Midflight.
     let time = |name: String, value: &str, of_other: &str, target| {
         found(name, Ratio::of(&other.values(of_other)?, &ours.values(value)?), target)
     };
@@ -120,14 +118,13 @@ fn against(ours: &Measured, other: &Measured) -> Vec<Finding> {
         let target = Some(Target::AtLeast(target));
         let seconds = format!("{program}_s");
         findings.push(time(format!("{program}_{name}_ratio"), &seconds, &seconds, target));
-        // Where the other's map has fewer tasks than calls.
+        // The other system's map may have fewer tasks than calls.
         let of_other = format!("{program}_task_each_s");
         findings.push(time(format!("{program}_{name}_task_each_ratio"), &seconds, &of_other, target));
     }
     findings.into_iter().flatten().collect()
 }
 
-/// All results.
 pub(super) fn measures(findings: &[Finding], serial: &Turn, systems: &[Measured]) -> Vec<Measure> {
     let mut measures = Vec::new();
     for Finding { name, unit, value, target } in findings {
@@ -160,7 +157,7 @@ pub(super) fn measures(findings: &[Finding], serial: &Turn, systems: &[Measured]
 pub(super) mod tests {
     use super::*;
 
-    /// Two turns, with a rate in the first and the second.
+    /// Two turns, each with a rate and a time.
     pub(in super::super) fn system(name: &str, per_s: [f64; 2], seconds: [f64; 2]) -> Measured {
         let turn = |(per_s, seconds): (f64, f64)| {
             let mut line = serde_json::json!({"system": name, "version": "1.0", "interface": format!("how {name} was used"),

@@ -1,4 +1,4 @@
-//! The results for people: medians of all systems, what is held to a target, and how each system was used.
+//! Prints medians, values with targets, and how each system was used.
 
 use super::findings::{Finding, Measured, Target};
 use super::turn::Turn;
@@ -6,7 +6,7 @@ use midflight_terminal::columns::aligned;
 use midflight_terminal::units;
 use std::fmt::Write;
 
-/// Midflight and the others.
+/// Midflight and three others.
 const SYSTEMS: usize = 4;
 
 pub(super) fn render(findings: &[Finding], serial: &Turn, systems: &[Measured], absent: &[String]) -> String {
@@ -27,7 +27,7 @@ pub(super) fn render(findings: &[Finding], serial: &Turn, systems: &[Measured], 
     text
 }
 
-/// A line for each quantity, a column for each system.
+/// A line per quantity, a column per system.
 fn medians(serial: &Turn, systems: &[Measured]) -> Vec<[String; SYSTEMS + 1]> {
     let line = |name: String, cell: &dyn Fn(&Measured) -> String| {
         let mut line: [String; SYSTEMS + 1] = Default::default();

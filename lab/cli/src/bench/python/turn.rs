@@ -1,16 +1,15 @@
-//! What a turn of a system prints: a line of JSON.
+//! A turn's output: a line of JSON.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The longest version or description that is accepted.
+/// The longest accepted version or description.
 const TEXT_MAX: usize = 400;
 
-/// What is measured of each system. Without one of them a result would be absent, and nobody would be told.
+/// The metrics every system must report; a missing one is an error.
 const OF_CALLS: [&str; 3] = ["submit_per_s", "map_per_s", "rtt_p50_us"];
 
-/// What one turn measured.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Turn {
@@ -20,12 +19,11 @@ pub(super) struct Turn {
     pub interface: String,
     /// By name; bench/python/turn.py has the names.
     pub values: BTreeMap<String, f64>,
-    /// What each program computed.
     answers: BTreeMap<String, String>,
 }
 
 impl Turn {
-    /// From what the turn of a `system` printed.
+    /// What the turn of `system` printed.
     pub(super) fn parse(system: &str, said: &str) -> Result<Self> {
         let mut lines = said.lines().filter(|line| !line.trim().is_empty());
         let (Some(line), None) = (lines.next(), lines.next()) else { bail!("it did not print one line") };
@@ -48,7 +46,7 @@ impl Turn {
         Ok(turn)
     }
 
-    /// Itself, if its programs computed the same as those of another one.
+    /// Fails unless its programs computed the same as the other's.
     pub(super) fn same_answers_as(self, other: &Self) -> Result<Self> {
         for (program, expected) in &other.answers {
             let answer = self.answers.get(program).with_context(|| format!("it did not run {program}"))?;
@@ -57,7 +55,6 @@ impl Turn {
         Ok(self)
     }
 
-    /// Programs that it ran, in order of their names.
     pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
         self.answers.keys().map(String::as_str)
     }

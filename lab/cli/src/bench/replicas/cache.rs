@@ -1,4 +1,4 @@
-//! A cache of three memcached: `midflight up --replicas` as a process, or a small tree in a lab.
+//! A cache of three memcached: `midflight up --replicas`, or a small tree in a lab.
 
 use super::Who;
 use crate::cache::keys::Keys;
@@ -12,19 +12,18 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long it may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A cache that runs. Dropping it ends it.
+/// Stops on drop.
 pub(super) enum Cache<'l> {
     /// `midflight up --replicas` as a process.
     Here(Here),
-    /// In a lab, with each agent and its store on a host.
+    /// Each agent and its backend have their own host.
     Lab(LabCache<'l>),
 }
 
 impl Cache<'_> {
-    /// So many clients that know nothing yet.
+    /// `count` new clients, without measured latencies.
     pub(super) fn clients(&self, who: Who, count: u32, selector: Algorithm) -> Result<Vec<CacheClient>> {
         let describe = |builder: CacheBuilder, operator| match who {
             Who::Clients => builder.direct(selector, count),
@@ -36,7 +35,6 @@ impl Cache<'_> {
         }
     }
 
-    /// Sets all keys.
     pub(super) fn fill(&self, keys: &Keys, selector: Algorithm, interrupted: &AtomicBool) -> Result<()> {
         let clients = self.clients(Who::Switch, 1, selector)?;
         let fill = || keys.set_all(&clients[0], interrupted, &|| ());
@@ -46,17 +44,17 @@ impl Cache<'_> {
         }
     }
 
-    /// The store that is to stand still.
+    /// The backend to pause.
     pub(super) fn first_store(&self) -> Result<i32> {
         self.stores().first().copied().context("a cache without stores")
     }
 
-    /// What each store has read so far, in system calls: a fixed number for each get, as agents wait for each answer.
+    /// Read system calls per backend: a fixed number per get, as agents wait for each response.
     pub(super) fn served(&self) -> Result<Vec<u64>> {
         self.stores().into_iter().map(read_calls).collect()
     }
 
-    /// Process ids of its stores, in the order of their agents.
+    /// Process ids of the backends, in the order of their agents.
     fn stores(&self) -> Vec<i32> {
         match self {
             Self::Here(cache) => cache.stores.clone(),
@@ -65,7 +63,6 @@ impl Cache<'_> {
     }
 }
 
-/// On loopback.
 pub(super) struct Here {
     process: Process,
     operator: SocketAddr,
@@ -98,20 +95,19 @@ impl Here {
 
 impl Drop for Here {
     fn drop(&mut self) {
-        // It ends its stores. If it does not, dropping the process kills it.
+        // It stops its backends. If it does not exit, dropping the process kills it.
         self.process.signal(Signal::INT);
         let _ = self.process.wait(PATIENCE);
     }
 }
 
-/// The processes that a process has started, in the order in which it has.
+/// The children of a process, in the order of their start.
 fn children(pid: u32) -> Result<Vec<i32>> {
     let file = format!("/proc/{pid}/task/{pid}/children");
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     text.split_whitespace().map(|pid| pid.parse().with_context(|| format!("{file} has an unknown format"))).collect()
 }
 
-/// System calls of a process that have read something.
 fn read_calls(pid: i32) -> Result<u64> {
     let file = format!("/proc/{pid}/io");
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;

@@ -1,12 +1,5 @@
-//! `midflight-lab bench replicas`: what it is worth that the switch selects replicas and not each client, live. One cache of three memcached,
-//! one of which stands still for a short time now and then; the same gets by independent clients that select for themselves, and through
-//! an operator with the same selector, in turns.
-//!
-//! | file | subject |
-//! |---|---|
-//! | `cache` | the cache: `midflight up --replicas` as a process, or in a lab |
-//! | `pauses` | the store that stands still now and then |
-//! | `report` | ratios with their intervals |
+//! `midflight-lab bench replicas`: what selection by the switch gains over selection by each client, live. One of a cache's three memcached
+//! sometimes pauses. Independent clients and an operator, with the same selector, serve the same gets in turns.
 
 mod cache;
 mod pauses;
@@ -88,26 +81,25 @@ pub(super) struct Args {
     engine: LabEngine,
 }
 
-/// The clients' rack selects for itself from the beginning.
+/// The clients' rack has its own RSNode from the start.
 const CONTROL: &str = "[plan]\nstart = \"own-rack\"\n";
 
-/// Different keys: few, because how they are spread does not matter where every store has all of them.
+/// Few, because every backend has all keys.
 const KEYS: u32 = 1_000;
 const VALUE_BYTES: usize = 100;
-/// The usual exponent of Zipf's law in such loads (YCSB's).
+/// YCSB's exponent.
 const ZIPF: f64 = 0.99;
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Who selects.
+/// Where replicas are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
-    /// Each client for itself.
+    /// In each client.
     Clients,
-    /// The operator, for all.
+    /// In the operator, for all clients.
     Switch,
 }
 
-/// How one selector is measured.
 struct Study<'a> {
     args: &'a Args,
     selector: Algorithm,
@@ -159,7 +151,7 @@ impl Study<'_> {
         cache.fill(&keys, self.selector, self.interrupted)?;
         let mut pairs = Vec::new();
         for round in 0..rounds {
-            // What wears off or warms up meets both.
+            // Alternate the order, so that drift affects both alike.
             let order = if round % 2 == 0 { [Who::Clients, Who::Switch] } else { [Who::Switch, Who::Clients] };
             let [first, second] = order.map(|who| self.measure(&cache, who, &keys, u64::from(round)));
             let (first, second) = (first?, second?);
@@ -184,7 +176,7 @@ impl Study<'_> {
         })
     }
 
-    /// Both of a round get the same gets and the same pauses.
+    /// Both of a round get the same gets and pauses.
     fn measure(&self, cache: &Cache<'_>, who: Who, keys: &Keys, seed: u64) -> Result<Sample> {
         let clients = cache.clients(who, self.args.clients, self.selector)?;
         let usual = Duration::from_secs(if self.args.how.quick { 1 } else { 3 });
@@ -207,7 +199,7 @@ impl Study<'_> {
     }
 }
 
-/// `before`, `after`: what the stores had read.
+/// `before` and `after` are the backends' read calls.
 fn sample(measured: &Measured, clients: &[CacheClient], before: &[u64], after: &[u64]) -> Result<Sample> {
     let latencies = &measured.latencies_ns;
     if latencies.is_empty() || measured.wrong > 0 {

@@ -1,4 +1,4 @@
-//! A store that stands still now and then, as one does whose machine collects garbage, swaps or writes back: SIGSTOP and SIGCONT.
+//! Pauses a backend now and then by SIGSTOP, as garbage collection, swapping or write-back do.
 
 use anyhow::{Context, Result};
 use rand::{RngExt, SeedableRng};
@@ -9,10 +9,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Milliseconds between two pauses: at random, so that no timer falls in step with them.
+/// Milliseconds between two pauses, at random, so that no timer falls in step with them.
 const BETWEEN_MS: RangeInclusive<u64> = 100..=300;
 
-/// Lets a process stand still for a time, again and again, until this is dropped; then it runs.
+/// Pauses a process repeatedly until dropped; then the process runs.
 pub(super) struct Pauses {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -26,7 +26,7 @@ impl Pauses {
         let pauses = move || {
             let is_over = |time| stopped.recv_timeout(time) != Err(RecvTimeoutError::Timeout);
             while !is_over(Duration::from_millis(random.random_range(BETWEEN_MS))) {
-                // It may have ended: then what measures says so.
+                // If the process has exited, the measurement reports it.
                 let _ = kill_process(pid, Signal::STOP);
                 let is_over = is_over(pause);
                 let _ = kill_process(pid, Signal::CONT);

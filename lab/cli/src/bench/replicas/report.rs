@@ -1,29 +1,25 @@
-//! What is printed: medians, and ratios with their intervals.
-
 use crate::bench::ratio::Ratio;
 use crate::median::median;
 use midflight_host::cache::Algorithm;
 use midflight_terminal::envelope::Measure;
 
-/// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) p99_us: f64,
     pub(super) mean_us: f64,
-    /// Gets of all that the store got which stands still now and then.
+    /// Share of gets at the paused backend.
     pub(super) paused_share: f64,
-    /// Gets without an answer.
+    /// Gets without a response.
     pub(super) failed: u64,
 }
 
-/// Of one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     pub(super) clients: Sample,
     pub(super) switch: Sample,
 }
 
-/// The results of a selector; the first one's ratios have short names too.
+/// The first selector's ratios also have short names.
 pub(super) fn measures(selector: Algorithm, pairs: &[Pair], is_first: bool) -> Vec<Measure> {
     let name = format!("live.{}", selector.name().replace('-', "_"));
     let failed = |of: fn(&Pair) -> &Sample| pairs.iter().map(|pair| of(pair).failed).sum::<u64>();
@@ -33,7 +29,7 @@ pub(super) fn measures(selector: Algorithm, pairs: &[Pair], is_first: bool) -> V
     for (what, of) in [("p99", (|s: &Sample| s.p99_us) as fn(&Sample) -> f64), ("mean", |s| s.mean_us)] {
         let clients: Vec<f64> = pairs.iter().map(|pair| of(&pair.clients)).collect();
         let switch: Vec<f64> = pairs.iter().map(|pair| of(&pair.switch)).collect();
-        // Latencies are of answers: who fails more would look faster.
+        // Latencies exclude failures: the side with more of them would look faster.
         let ratio = if has_failures { None } else { Ratio::of(&switch, &clients) };
         if let Some(Ratio { value, low, high }) = ratio {
             for (end, value) in [("", value), (".low", low), (".high", high)] {

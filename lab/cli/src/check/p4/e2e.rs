@@ -1,4 +1,4 @@
-//! Our client and executors with a program in BMv2, in a lab: each task's caller hears its result, also when the switch is killed.
+//! Midflight's client and executors with BMv2, in a lab: each task's caller gets its result, even if the switch is killed.
 
 use crate::engines::at;
 use crate::lab_guard::LabGuard;
@@ -22,33 +22,31 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const CLIENT: Place = Place::Host(0);
-/// Where executors are, and what they offer.
 const EXECUTORS: [(Place, &str); 2] = [(Place::Host(1), "r0"), (Place::Host(2), "r0,r1")];
 const SLOTS: u32 = 4;
-/// The switch's configuration. Its queue has room for eight tasks of each level, so that it is often full. Slots poll seldom: BMv2 may pass a
-/// few hundred packets a second on a busy machine.
+/// Room for eight tasks per level, so that the queue is often full. Slots poll rarely: a busy BMv2 may forward only a few hundred packets a
+/// second.
 const CONFIG: &str = "[tasks]\nqueue = 32\n[tasks.asic]\npoll = \"50ms\"\n";
-/// What tasks require, one after the other: nothing, either resource, both.
+/// Resources that tasks require, in turn: none, either one, both.
 const REQUIRED: [u8; 4] = [0, 1, 2, 3];
-/// Tasks of a job, and jobs of the last seconds that are under way: a client that sends more than BMv2 answers in time repeats its packets,
-/// and each repeat queues its tasks again. Jobs with a task that waits for its time-out, 10 s at first, hold up no others.
+/// Tasks per job, and recent jobs in flight. If a client sends more than BMv2 answers in time, it retransmits, and queues its tasks again.
+/// Jobs that wait for a timeout, 10 s at first, delay no others.
 const JOB: u32 = 8;
 const YOUNG_MAX: usize = 6;
 const YOUNG: Duration = Duration::from_secs(5);
-/// Jobs that are under way, with those.
+/// All jobs in flight, including those that wait for a timeout.
 const OPEN_MAX: usize = 64;
-/// The longest time without a result: some time-outs of a client, each twice as long as the one before.
+/// The longest time without a result: several timeouts of a client, each twice the one before.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How long the engine may take to say that its switch was killed.
+/// Time for the engine to report that its switch was killed.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const WATCH_FOR: Duration = Duration::from_millis(100);
 
-/// What became of a run.
 pub(super) struct Outcome {
     program: Program,
     tasks: u64,
-    /// Callers that heard a failure, or that an executor ran what it may not.
+    /// Tasks whose caller got a failure, or that ran on an executor without the resources.
     wrong: u64,
     losses: BTreeMap<Option<Hazard>, u64>,
     gone: u64,
@@ -58,12 +56,12 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Tasks that the switch took and never assigned, while it lived.
+    /// Accepted and never assigned by the running switch.
     fn lost(&self) -> u64 {
         self.losses.values().sum()
     }
 
-    /// The safe program loses nothing; what the published one loses has a name. All callers hear all results.
+    /// All callers get all results. The safe program loses nothing; each loss of the published one has a drop reason.
     pub(super) fn is_right(&self) -> bool {
         let is_explained = match self.program {
             Program::Safe => self.lost() == 0,
@@ -108,7 +106,7 @@ fn name(hazard: Option<Hazard>) -> String {
     hazard.map_or_else(|| "unknown".into(), |hazard| format!("hazard_{}", hazard as u8))
 }
 
-/// Runs so many tasks through a program, and kills the switch when half of them are done.
+/// Kills the switch when half of the tasks are done.
 pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outcome> {
     let lab = guard.up(&Options::new(format!("p4-{}", std::process::id()), 1 + EXECUTORS.len()))?;
     make_plain(&lab)?;
@@ -138,14 +136,13 @@ pub(super) fn run(program: Program, tasks: u32, guard: &LabGuard) -> Result<Outc
     })
 }
 
-/// A switch's configuration, what it writes to stderr, and where it compiles its program.
+/// A switch's configuration, stderr, and build directory.
 struct Files {
     config: PathBuf,
     log: PathBuf,
     scratch: PathBuf,
 }
 
-/// Sets a flag as it is dropped.
 struct Sets<'f>(&'f AtomicBool);
 
 impl Drop for Sets<'_> {
@@ -161,7 +158,7 @@ fn follow(watch: &Watch, trace: &Mutex<Trace>, is_over: &AtomicBool) -> Result<(
     Ok(())
 }
 
-/// What frames of a wire are: hosts that send single ones with whole checksums, and a kernel that leaves forwarding to the switch.
+/// Makes frames look as on a wire: hosts send single frames with complete checksums, and the kernel leaves forwarding to the switch.
 fn make_plain(lab: &Lab) -> Result<()> {
     for host in 0..lab.hosts().len() {
         lab.checksums_by_hardware(Place::Host(host), HOST_INTERFACE, false)?;
@@ -183,7 +180,6 @@ fn start(lab: &Lab, program: Program, files: &Files) -> Result<(Process, SocketA
     switch(&mut command).with_context(|| std::fs::read_to_string(&files.log).unwrap_or_default())
 }
 
-/// In the client's namespace.
 fn all(
     lab: &Lab,
     program: Program,
@@ -208,7 +204,7 @@ fn all(
     let wrong = open.wait()?;
     let named = named.unwrap_or_default();
     let counts = client.counts().protocol;
-    // What the switch has sent last is seen too.
+    // Wait for the switch's last packets.
     std::thread::sleep(2 * WATCH_FOR);
     let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
     ensure!(trace.frames() > 0, "no frame of the switch was seen: the results say nothing of losses");
@@ -234,11 +230,11 @@ fn submit(client: &Client, numbers: Range<u32>) -> Result<JobHandle> {
     Ok(client.submit(numbers.map(task).collect::<Job>())?)
 }
 
-/// Jobs that are under way, and when each was submitted.
+/// Jobs in flight, with their submission times.
 #[derive(Default)]
 struct Open {
     jobs: Vec<(Instant, JobHandle)>,
-    /// Tasks that ended otherwise than with a result.
+    /// Tasks without a result.
     wrong: u64,
 }
 
@@ -262,7 +258,7 @@ impl Open {
         }
     }
 
-    /// Waits for all; returns how many tasks ended otherwise than with a result.
+    /// Returns the number of tasks without a result.
     fn wait(mut self) -> Result<u64> {
         for (_, job) in &self.jobs {
             ensure!(job.wait_timeout(PATIENCE), "{} tasks of a job have no result after {PATIENCE:?}", job.open());
@@ -272,7 +268,7 @@ impl Open {
     }
 }
 
-/// Kills simple_switch, and returns how long the engine took to say so.
+/// Returns how long the engine took to report it.
 fn kill(serving: &mut Process, log: &Path) -> Result<Duration> {
     let children = format!("/proc/{0}/task/{0}/children", serving.id());
     let children = std::fs::read_to_string(&children).with_context(|| format!("cannot read {children}"))?;

@@ -1,4 +1,4 @@
-//! `midflight-lab check p4`: the P4 programs in BMv2, beside the model, and with clients and executors; and compiled for Tofino.
+//! `midflight-lab check p4`: runs the P4 programs in BMv2 against the model and with clients and executors; compiles them for Tofino.
 
 mod e2e;
 mod tofino;
@@ -56,7 +56,7 @@ EXIT CODES
   1 otherwise, or a program could not be compiled or run; 2 wrong usage; 3 tools or a right are
   missing, so that nothing was done";
 
-/// Where a clone of the repository has them.
+/// Path of the transcripts in a clone of the repository.
 const TRANSCRIPTS: &str = "transcripts/tasks";
 /// Nothing was done.
 const SKIPPED: u8 = 3;
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let outcome = guard.unless_interrupted(outcome);
         match outcome {
             Ok(this) => (is_right, done) = (is_right && this, true),
-            // What is left out for want of a tool or of a right is no failure.
+            // No failure: a tool or privilege is missing.
             Err(error) if error.downcast_ref().is_some_and(P4Error::is_for_want_of_something) => {
                 eprintln!("SKIPPED: check p4: {}: {error}", part.name());
             }
@@ -149,16 +149,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What all parts need.
 struct Here<'a> {
     args: &'a Args,
     guard: &'a LabGuard,
-    /// A folder that goes with this command, however it ends.
+    /// Removed when the command ends.
     scratch: &'a Path,
 }
 
 impl Here<'_> {
-    /// Each program beside the model. Returns whether nothing differed.
+    /// Compares each program with the model. Returns whether none differed.
     fn compare(&self, measures: &mut Vec<Measure>) -> Result<bool> {
         let tools = Bmv2Tools { scratch: self.scratch.into(), ..Bmv2Tools::find()? };
         let files = files(self.args.transcripts.as_deref())?;
@@ -169,7 +168,7 @@ impl Here<'_> {
         Ok(is_right)
     }
 
-    /// Each program for each Tofino that the compiler knows; what does not fit is an error of the tools.
+    /// Compiles each program for each Tofino that the compiler knows. A program that does not fit is an error of the tools.
     fn compile(&self, measures: &mut Vec<Measure>) -> Result<bool> {
         let tools = TofinoTools { scratch: self.scratch.into(), ..TofinoTools::find()? };
         let (mut compiled, mut unknown) = (false, None);
@@ -196,7 +195,7 @@ impl Here<'_> {
         }
     }
 
-    /// Packets into one program and into the model. Returns whether nothing differed.
+    /// One program and the model. Returns whether they agreed.
     fn compare_one(
         &self,
         tools: &Bmv2Tools,
@@ -218,7 +217,7 @@ impl Here<'_> {
         Ok(is_right)
     }
 
-    /// Clients and executors with each program. Returns whether nothing went wrong.
+    /// Returns whether all went well.
     fn run_tasks(&self, measures: &mut Vec<Measure>) -> Result<bool> {
         Bmv2Tools::find()?;
         midflight_net::available().map_err(P4Error::from)?;
@@ -235,7 +234,7 @@ impl Here<'_> {
     }
 }
 
-/// Names and texts of the transcripts, in the order of their names.
+/// Sorted by name.
 fn files(named: Option<&Path>) -> Result<Vec<(String, String)>> {
     let folder = named.unwrap_or(Path::new(TRANSCRIPTS));
     if named.is_none() && !folder.is_dir() {

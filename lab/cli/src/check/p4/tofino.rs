@@ -1,4 +1,4 @@
-//! The programs compiled and assembled for Tofino 1 and 2, and what that takes of the switch.
+//! Compiles and assembles the programs for Tofino 1 and 2, and reports their resource use.
 
 use anyhow::{Context, Result};
 use midflight_p4::Program;
@@ -6,7 +6,7 @@ use midflight_p4::tofino::{Report, Target, TofinoTools};
 use midflight_terminal::envelope::Measure;
 use std::path::Path;
 
-/// Compiles one program. With a folder, its report is written there.
+/// Writes the report to `reports`, if given.
 pub(super) fn run(tools: &TofinoTools, program: Program, target: &Target, reports: Option<&Path>) -> Result<Report> {
     let report = tools.compile(program, target)?;
     if let Some(folder) = reports {
@@ -16,7 +16,6 @@ pub(super) fn run(tools: &TofinoTools, program: Program, target: &Target, report
     Ok(report)
 }
 
-/// A line for people.
 pub(super) fn told(report: &Report, target: &Target) -> String {
     let Report { program, compiler, entries_per_level, stages, containers: [c8, c16, c32], .. } = report;
     format!(

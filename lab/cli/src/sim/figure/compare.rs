@@ -1,4 +1,4 @@
-//! Two runs of figures against each other: do their verdicts depend on the seeds?
+//! Compares two runs of figures: do their verdicts depend on the seeds?
 
 use anyhow::{Context, Result};
 use midflight_papers::findings::Verdict;
@@ -8,32 +8,31 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Of so many rows out of a hundred the verdict must be the same.
+/// Percentage of rows whose verdict must be the same.
 const EQUAL_PERCENT: usize = 90;
 
-/// A result that is compared: the hash of constants and rules.
+/// A result that must match: the hash of constants and rules.
 pub(super) const RULES: &str = "figures.rules";
 
-/// What differs between the verdicts of two runs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Comparison {
     /// Rows that both have.
     rows: usize,
     equal: usize,
-    /// With the former verdict and this one.
+    /// Rows with their old and new verdicts.
     changed: Vec<(String, Verdict, Verdict)>,
-    /// Rows that only one of them has, although both have the figure.
+    /// Rows that only one run has, although both have the figure.
     alone: Vec<String>,
     other_rules: bool,
 }
 
 impl Comparison {
-    /// Whether the rows say the same: none has turned, and most have the same verdict. Where there is nothing to compare, they do not.
+    /// Whether the runs agree: no row turned, and most have the same verdict. False if there is nothing to compare.
     pub(super) fn holds(&self) -> bool {
         self.rows > 0 && self.turned().next().is_none() && self.equal * 100 >= self.rows * EQUAL_PERCENT
     }
 
-    /// Rows that passed and fail, or failed and pass.
+    /// Rows that passed and now fail, or the reverse.
     fn turned(&self) -> impl Iterator<Item = &(String, Verdict, Verdict)> {
         let turned = |before: Verdict, now: Verdict| (before, now) == (Verdict::Pass, Verdict::Fail);
         self.changed.iter().filter(move |(_, before, now)| turned(*before, *now) || turned(*now, *before))
@@ -50,11 +49,10 @@ impl Comparison {
         ]
     }
 
-    /// For people.
     pub(super) fn table(&self, with: &Path) -> String {
         let mut text =
             format!("compared with {}: {} of {} verdicts are equal\n", with.display(), self.equal, self.rows);
-        // A String takes everything that is written.
+        // Writing to a String cannot fail.
         for (row, before, now) in &self.changed {
             let _ = writeln!(text, "  {row}: {}, and was {}", now.name(), before.name());
         }
@@ -79,10 +77,8 @@ impl Comparison {
 /// Bytes of the largest results.
 const LARGEST: u64 = 64 * midflight_files::MIB;
 
-/// The results of a former run.
-///
 /// # Errors
-/// If they cannot be read, or are no figures' results.
+/// If they cannot be read, or are not results of figures.
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let bad = |what: String| usage::error(format!("--compare {}: {what}", path.display()));
     let text = midflight_files::read_text(path, LARGEST).map_err(|error| bad(error.to_string()))?;
@@ -93,7 +89,7 @@ pub(super) fn read(path: &Path) -> Result<Envelope> {
     Ok(envelope)
 }
 
-/// Compares the rows of the figures that both have.
+/// Rows of figures that both have.
 pub(super) fn compare(before: &Envelope, now: &Envelope) -> Comparison {
     let (old, new) = (verdicts(before), verdicts(now));
     let figure = |row: &str| row.split('.').next().unwrap_or_default().to_owned();
@@ -127,7 +123,7 @@ fn verdicts(envelope: &Envelope) -> BTreeMap<String, Verdict> {
 mod tests {
     use super::*;
 
-    /// `rows` rows of bolt-12 that pass, and these.
+    /// `rows` rows of bolt-12 pass.
     fn results(rows: usize, others: &[(&str, &str)]) -> Envelope {
         let passing = (0..rows).map(|row| (format!("bolt-12.row-{row}"), "pass"));
         let others = others.iter().map(|(row, verdict)| ((*row).to_owned(), *verdict));

@@ -1,4 +1,4 @@
-//! The output of figures: a table on stdout, or one JSON object; plots, and a report.
+//! Output of figures: a table or one JSON object on stdout; plots, and a report.
 
 use super::compare::{Comparison, RULES};
 use crate::report::chart::standalone;
@@ -12,7 +12,7 @@ use midflight_terminal::files;
 use midflight_terminal::stdout;
 use std::path::Path;
 
-/// `compared` is with the run of this file.
+/// `compared` is with the run in this file.
 pub(super) fn write(
     shown: &[Shown<'_>],
     how: &HowRun,

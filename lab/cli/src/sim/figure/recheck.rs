@@ -1,6 +1,5 @@
-//! Are results that earlier sources computed still valid? A result is kept with a hash of the sources that made it, and a change of a
-//! comment changes the hash. Cells give the same result each time; so some of each kind are run again, and if all come out the same, the
-//! others stay.
+//! Are results of earlier sources still valid? Even a changed comment changes the sources' hash. Cells are deterministic, so a sample of
+//! each kind runs again; if its results are the same, the others stay valid.
 
 use crate::cells::{Equal, Job, Kept, Pool, Store};
 use anyhow::{Context, Result};
@@ -12,15 +11,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// So many cells of each scheme and load are run again.
+/// Cells of each scheme and load that run again.
 const OF_A_KIND: usize = 2;
-/// Those that took longer are run again only where no other is of their kind.
+/// Longer cells run again only without another of their kind.
 const LONG_S: f64 = 60.0;
 
-/// By so much of themselves two fractions may differ and count as the same.
+/// Relative difference of equal fractions.
 const LAST_DIGITS: f64 = 1e-12;
 
-/// Says how many results are of other sources.
+/// Reports how many results are of other sources.
 pub(super) fn warn(store: &Store) -> Result<()> {
     let outdated = store.outdated()?.len();
     if outdated > 0 {
@@ -61,7 +60,7 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) 
     report.print(json)
 }
 
-/// Results by the version that computed them, and today's of the same sources.
+/// Results by the version that computed them, and the current version of the same sources.
 fn by_versions(outdated: Vec<Kept>) -> BTreeMap<(String, String), Vec<Kept>> {
     let mut groups: BTreeMap<_, Vec<Kept>> = BTreeMap::new();
     for kept in outdated {
@@ -70,7 +69,7 @@ fn by_versions(outdated: Vec<Kept>) -> BTreeMap<(String, String), Vec<Kept>> {
     groups
 }
 
-/// Some of each scheme and load: short ones, else the shortest. Their order is that of the hashes of cells, so it has nothing to do with results.
+/// A sample of each scheme and load: short cells, else the shortest. Sorted by the hash of the cells, which is independent of the results.
 fn sample(outdated: &[Kept]) -> Vec<&Kept> {
     let mut kinds: BTreeMap<String, Vec<&Kept>> = BTreeMap::new();
     for kept in outdated {
@@ -85,7 +84,7 @@ fn of_a_kind(kept: Vec<&Kept>) -> Vec<&Kept> {
     if short.is_empty() { shortest.into_iter().collect() } else { short }
 }
 
-/// The scheme or placement of a cell, and the kind of its load.
+/// Scheme or placement, and kind of load.
 fn kind(kept: &Kept) -> String {
     let cell = serde_json::to_value(&kept.cell).unwrap_or_default();
     let texts = ["/scheme/name", "/scheme/program", "/placement", "/load/name", "/load/file"];
@@ -93,12 +92,12 @@ fn kind(kept: &Kept) -> String {
     texts.iter().filter_map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// Without the cost, which is never the same.
+/// Without the cost, which always differs.
 fn value(kept: &Kept) -> Value {
     serde_json::to_value(&kept.result).unwrap_or_default()
 }
 
-/// Fractions may differ in their last digits: those that were read from JSON and written again by earlier releases do.
+/// Earlier releases changed the last digits when they parsed and wrote JSON.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -117,7 +116,6 @@ fn job(kept: &Kept) -> Job {
     Job { name: format!("{} seed {}", kind(kept), kept.cell.seed()), cell: kept.cell.clone() }
 }
 
-/// What came out.
 #[derive(Debug, Default)]
 struct Report {
     text: String,

@@ -1,25 +1,22 @@
-//! Bugs of the tasks program in rooms that the simulated campaign does not reach: with each of them a named test must fail.
-//! `docs/internals/mutants.md` says what each does. Numbers in the fifties are in the wire codec, in the sixties and seventies in the
-//! kernel's shells (XDP, TC), in the eighties in the sockets.
+//! Bugs of the tasks program in code that the simulated campaign does not reach: a named test must fail with each. See
+//! `docs/internals/mutants.md`. Numbers in the fifties are in the wire codec, in the sixties and seventies in the kernel hosts (XDP, TC),
+//! in the eighties in the sockets.
 
-/// Where a test is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suite {
-    /// The packet formats.
     Wire,
-    /// Frames through the kernel's shells: needs root, and a build with the kernel engine.
+    /// Frames through the kernel hosts; needs root, and a build with the kernel engine.
     Frames,
-    /// Of the sockets and the switch's thread, beside their source.
+    /// Unit tests of the sockets and the switch's thread.
     Host,
     /// A switch that listens on several addresses.
     Addresses,
 }
 
 impl Suite {
-    /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::Wire, Self::Frames, Self::Host, Self::Addresses];
 
-    /// Cargo's names: of the package, and of the target whose tests they are.
+    /// Cargo's names of the package and the test target.
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Wire => ("midflight-wire", "wire"),
@@ -33,15 +30,12 @@ impl Suite {
 /// A planted bug, and the test that must fail with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Beyond {
-    /// By which it is chosen.
+    /// Its number on the command line.
     pub(super) number: u32,
-    /// A word or three.
+    /// At most three words.
     pub(super) name: &'static str,
-    /// The file that it is in.
     pub(super) place: &'static str,
-    /// Where the test is.
     pub(super) suite: Suite,
-    /// Its path there.
     pub(super) test: &'static str,
 }
 
@@ -49,7 +43,6 @@ const fn beyond(number: u32, name: &'static str, place: &'static str, suite: Sui
     Beyond { number, name, place, suite, test }
 }
 
-/// All of them.
 #[rustfmt::skip]
 pub(super) const BEYOND: &[Beyond] = {
     use Suite::{Addresses, Frames, Host, Wire};
@@ -100,7 +93,7 @@ pub(super) const BEYOND: &[Beyond] = {
     ]
 };
 
-/// Of a program: only of tasks so far.
+/// Bugs of a program; so far only of tasks.
 pub(super) fn beyond_the_campaign(program: &str) -> &'static [Beyond] {
     if program == "tasks" { BEYOND } else { &[] }
 }

@@ -1,4 +1,4 @@
-//! `midflight-lab sim mutants`: plants bugs, to see whether the fault campaign finds them, and in rooms that it does not reach, a test.
+//! `midflight-lab sim mutants`: plants bugs, which the fault campaign or a test must find.
 
 mod beyond;
 mod suites;
@@ -66,19 +66,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// What became of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// By what: a rule, or a test; and at which seed.
+    /// The rule or test that caught it, and the seed.
     Caught(String, Option<u64>),
     Escaped,
-    /// What is missing for its test.
+    /// What its test needs and this machine lacks.
     Skipped(String),
-    /// Its test says nothing: why.
+    /// Why its test is inconclusive.
     Unclear(String),
 }
 
-/// A line of the table.
 #[derive(Clone, Debug)]
 struct Row {
     name: &'static str,
@@ -138,7 +136,6 @@ fn hunt<S: Subject>(args: &Args) -> Result<ExitCode> {
     Ok(if are_all_caught(&rows) && never_first.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Lets the campaign look for a mutant.
 fn in_campaign<S: Subject>(mutant: &Mutant, threads: usize, stop: &AtomicBool) -> Row {
     let progress = super::campaign(Some(mutant.budget), mutant.name);
     let caught = mutant.hunt::<S>(threads, &|_| {
@@ -167,7 +164,7 @@ fn skipped(beyond: &Beyond) -> Row {
     Row { name: beyond.name, place: beyond.place, fate, budget: None }
 }
 
-/// Runs the tests of mutants, several at a time.
+/// Several at a time.
 fn in_tests(suites: &Suites, all: &[&Beyond], threads: usize, stop: &AtomicBool) -> Vec<Row> {
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let progress = super::campaign(Some(all.len() as u64), "tests");
@@ -191,7 +188,7 @@ fn in_tests(suites: &Suites, all: &[&Beyond], threads: usize, stop: &AtomicBool)
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// A test has caught a mutant if it fails with it and passes without.
+/// Caught if the test fails with it and passes without.
 fn judge(beyond: &Beyond, run: impl Fn(bool) -> Ended) -> Fate {
     match (run(false), beyond.test) {
         (Ended::Passed, test) => match run(true) {
@@ -206,7 +203,7 @@ fn judge(beyond: &Beyond, run: impl Fn(bool) -> Ended) -> Fate {
     }
 }
 
-/// The rules that no mutant has broken before all others.
+/// Rules that no mutant broke first.
 fn never_first(wanted: &[Rule], rows: &[Row]) -> Vec<Rule> {
     let is_first = |rule: &&Rule| rows.iter().any(|row| matches!(&row.fate, Fate::Caught(by, _) if by == rule.0));
     wanted.iter().filter(|rule| !is_first(rule)).copied().collect()
@@ -216,7 +213,7 @@ fn are_all_caught(rows: &[Row]) -> bool {
     rows.iter().all(|row| matches!(row.fate, Fate::Caught(..) | Fate::Skipped(_)))
 }
 
-/// One whose test was skipped counts as not planted.
+/// If its test was skipped, a mutant counts as not planted.
 fn measures(rows: &[Row]) -> Vec<Measure> {
     let count = |is_it: fn(&Fate) -> bool| rows.iter().filter(|row| is_it(&row.fate)).count() as u64;
     let skipped = count(|fate| matches!(fate, Fate::Skipped(_)));

@@ -1,5 +1,4 @@
-//! Runs a test with a bug planted: finds the programs of the suites in what cargo said when it built them, and starts one with the
-//! bug's number in the environment.
+//! Runs a test with a planted bug: finds the test programs in cargo's messages, and sets the bug's number in the environment.
 
 use super::beyond::{Beyond, Suite};
 use anyhow::{Context, Result, bail};
@@ -10,41 +9,35 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The variable from which each thread learns which bug is planted on it.
+/// Environment variable with the planted bug, read by each thread.
 const VARIABLE: &str = "MIDFLIGHT_MUTANT";
-/// A test that takes longer has no end.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How a test says that something is missing for it.
+/// Prefix of a test's message that it was skipped.
 const SKIPPED: &str = "SKIPPED: ";
 
-/// What became of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It passed.
     Passed,
-    /// It failed.
     Failed,
-    /// Something is missing for it: what.
+    /// What the test needs and this machine lacks.
     Skipped(String),
-    /// It says nothing: why.
+    /// Why the test is inconclusive.
     Unclear(String),
 }
 
-/// A suite's program.
 #[derive(Debug)]
 struct Built {
     suite: Suite,
     program: PathBuf,
-    /// The folder of its package, in which its tests run.
+    /// The folder of its package, where its tests run.
     folder: PathBuf,
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Suites(Vec<Built>);
 
 impl Suites {
-    /// Those that cargo has built, by its messages (`--message-format=json`).
+    /// From cargo's messages (`--message-format=json`).
     ///
     /// # Errors
     /// If one is missing.
@@ -53,7 +46,7 @@ impl Suites {
         Suite::ALL.into_iter().map(|suite| find(suite, &artifacts)).collect::<Result<_>>().map(Self)
     }
 
-    /// Runs a bug's test: with the bug, or, to see that it passes, without. Stops early where `stop` says so.
+    /// Without the bug it must pass. Stops early if `stop` is set.
     pub(super) fn run(&self, of: &Beyond, planted: bool, stop: &AtomicBool) -> Ended {
         if of.suite == Suite::Frames && !cfg!(feature = "kernel") {
             return Ended::Skipped("this build has no kernel engine".into());
@@ -71,7 +64,6 @@ impl Suites {
     }
 }
 
-/// A suite's program among what cargo has built.
 fn find(suite: Suite, artifacts: &[Value]) -> Result<Built> {
     let (package, target) = suite.names();
     let is_it = |artifact: &&Value| {
@@ -88,7 +80,7 @@ fn find(suite: Suite, artifacts: &[Value]) -> Result<Built> {
     Ok(Built { suite, program: program.into(), folder })
 }
 
-/// Runs a program; whether it succeeded, and what it said.
+/// Returns success, and the output.
 fn watched(mut command: Command, stop: &AtomicBool) -> Result<(bool, String)> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -107,7 +99,6 @@ fn watched(mut command: Command, stop: &AtomicBool) -> Result<(bool, String)> {
     Ok((status?, said))
 }
 
-/// Waits for its end.
 fn wait(child: &mut Child, stop: &AtomicBool) -> Result<bool> {
     let started = Instant::now();
     loop {

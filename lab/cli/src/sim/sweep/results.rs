@@ -1,4 +1,4 @@
-//! The results of a sweep: a line for each cell, as CSV and as JSON; means over the seeds on stdout.
+//! Results of a sweep: a line per cell, as CSV and as JSON; means over the seeds on stdout.
 
 use super::spec::{Point, Spec};
 use crate::cells::Kept;
@@ -39,13 +39,12 @@ const REPLICAS: [Column<netrs::CellResult>; 8] = [
     ("waited", |result| result.waited as f64),
     ("events", |result| result.events as f64),
 ];
-/// Those on stdout, with their units; of tasks, and of replicas.
+/// Columns on stdout, with their units; for tasks, and for the cache.
 const SHOWN: [[(&str, &str); 4]; 2] = [
     [("delay_p50_us", "us"), ("delay_p95_us", "us"), ("delay_p99_us", "us"), ("started_per_s", "1/s")],
     [("latency_mean_ms", "ms"), ("latency_p95_ms", "ms"), ("latency_p99_ms", "ms"), ("rsnodes", "operators")],
 ];
 
-/// All numbers of a result, with their names.
 fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     match outcome {
         Outcome::Tasks(result) => TASKS.iter().map(|(name, of)| (*name, of(result))).collect(),
@@ -58,7 +57,7 @@ fn shown(kept: &[Kept]) -> [(&'static str, &'static str); 4] {
     SHOWN[usize::from(matches!(kept.first().map(|one| &one.result), Some(Outcome::Replicas(_))))]
 }
 
-/// `kept` has each point's seeds side by side.
+/// In `kept`, a point's seeds are adjacent.
 pub(super) fn write(spec: &Spec, points: &[Point], kept: &[Kept], out: &Path, json: bool) -> Result<()> {
     let seeds = usize::try_from(spec.seeds)?;
     let of_points: Vec<(&Point, &[Kept])> = points.iter().zip(kept.chunks(seeds)).collect();
@@ -89,13 +88,13 @@ fn csv(points: &[(&Point, &[Kept])]) -> String {
     text
 }
 
-/// A parameter as a field: RFC 4180's quotes where it has any of its own, or commas.
+/// Quoted as in RFC 4180.
 fn field(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// Three decimals, none where there are none; nothing for what is not a number.
+/// Up to three decimals; empty for NaN.
 fn plain(number: f64) -> String {
     if number.is_finite() { ((number * 1e3).round() / 1e3).to_string() } else { String::new() }
 }

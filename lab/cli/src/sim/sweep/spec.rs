@@ -1,4 +1,4 @@
-//! The description of a sweep: a cell, and values for some of its parameters.
+//! A sweep: a cell, and values for some of its parameters.
 
 use anyhow::Result;
 use midflight_control::file;
@@ -9,7 +9,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The largest number of cells; more are surely a mistake.
+/// More are surely a mistake.
 const MOST_CELLS: u64 = 100_000;
 
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,6 @@ fn five() -> u64 {
     5
 }
 
-/// A sweep.
 #[derive(Debug)]
 pub(super) struct Spec {
     path: PathBuf,
@@ -49,7 +48,7 @@ impl Point {
         self.cell.with_seed(seed)
     }
 
-    /// For people.
+    /// For display.
     pub(super) fn name(&self) -> String {
         let words: Vec<String> = self.parameters.iter().map(|(path, value)| format!("{path}={value}")).collect();
         if words.is_empty() { "the cell".into() } else { words.join(" ") }
@@ -58,7 +57,7 @@ impl Point {
 
 impl Spec {
     /// # Errors
-    /// Where the file cannot be read, or makes no sense: with its name, the key and what is allowed.
+    /// If the file cannot be read or is invalid: names the file, the key and the allowed values.
     pub(super) fn load(path: &Path) -> Result<Self> {
         let bad = |what: String| usage::error(format!("{}: {what}", path.display()));
         let text = file::read(path, "`midflight-lab sim sweep --help` shows one").map_err(usage::error)?;
@@ -84,7 +83,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// All combinations; the last path changes fastest.
+    /// The last path changes fastest.
     pub(super) fn points(&self) -> Result<Vec<Point>> {
         let mut combinations: Vec<Vec<(String, Value)>> = vec![vec![]];
         for (path, values) in &self.grid {
@@ -116,7 +115,7 @@ impl Spec {
     }
 }
 
-/// Sets what `path` names: keys of tables and numbers of list entries, joined by dots.
+/// `path` has keys of tables and indices of lists, joined by dots.
 fn set(cell: &mut Value, path: &str, value: Value) -> Result<(), String> {
     let mut place = cell;
     let steps: Vec<&str> = path.split('.').collect();
@@ -124,7 +123,7 @@ fn set(cell: &mut Value, path: &str, value: Value) -> Result<(), String> {
         let last = depth + 1 == steps.len();
         let so_far = steps[..=depth].join(".");
         place = match place {
-            // A missing key may have a default. Parsing the cell shows whether the key exists at all.
+            // A missing key may have a default. Parsing the cell later rejects unknown keys.
             Value::Object(keys) => match keys.entry((*step).to_owned()) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) if last => entry.insert(Value::Null),

@@ -1,5 +1,3 @@
-//! The command line of `midflight-lab faults`.
-
 use super::kinds::{KINDS, Kind};
 use super::{Plan, hold, outcome};
 use crate::engines::{LabEngine, LabEngines, Named};
@@ -62,7 +60,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs the study and returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
         let lines: Vec<_> = KINDS.iter().map(|kind| [kind.name, kind.what].map(str::to_owned)).collect();
@@ -90,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Those that this machine can run: all of them, unless one was asked for by its name.
+/// The engines that this machine can run. Fails if a named one cannot.
 fn engines(asked: LabEngines) -> Result<Vec<LabEngine>> {
     let mut engines = Vec::new();
     for &engine in asked.all() {
@@ -103,7 +100,7 @@ fn engines(asked: LabEngines) -> Result<Vec<LabEngine>> {
     Ok(engines)
 }
 
-/// All of them, if none is named.
+/// All kinds, if none is named.
 fn kinds(names: &[String]) -> Result<Vec<&'static Kind>> {
     if names.is_empty() {
         return Ok(KINDS.iter().collect());

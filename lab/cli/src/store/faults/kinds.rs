@@ -1,11 +1,8 @@
-//! The kinds of faults: to whom something happens, and what.
-
 use crate::store::cluster::{Cluster, FIRST, replica_host};
 use anyhow::{Context, Result, bail};
 use midflight_net::{Disorder, Lab, Loss, Place, Way};
 use rustix::process::Signal;
 
-/// A kind of fault.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
@@ -14,7 +11,7 @@ pub(super) struct Kind {
     fault: Fault,
 }
 
-/// Whom it is to happen to, as things stand then.
+/// The victim by its role when the fault occurs.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Leader,
@@ -28,12 +25,12 @@ enum Victim {
 enum Fault {
     Kill,
     Stop,
-    /// From all others.
+    /// Cut off from all others.
     Cut(Way),
-    /// From the first switch alone.
+    /// Cut off from the first switch only.
     CutFromSwitch(Way),
     FillDisk,
-    /// Of all links.
+    /// On all links.
     Disorder,
 }
 
@@ -72,7 +69,7 @@ pub(super) static KINDS: &[Kind] = {
     ]
 };
 
-/// Whom it has happened to.
+/// The actual victim.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Struck {
     Replica(usize),
@@ -89,7 +86,7 @@ impl Kind {
         self.fault == Fault::FillDisk
     }
 
-    /// Makes it happen. The session is at the first switch.
+    /// The session must be at the first switch.
     pub(super) fn strike(&self, store: &mut Cluster<'_>) -> Result<Struck> {
         let lab = store.lab().context("faults need a lab")?;
         let struck = match self.victim {
@@ -113,7 +110,6 @@ impl Kind {
         Ok(struck)
     }
 
-    /// Ends it.
     pub(super) fn mend(&self, store: &mut Cluster<'_>, struck: Struck) -> Result<()> {
         let lab = store.lab().context("faults need a lab")?;
         match (self.fault, struck) {
@@ -152,7 +148,7 @@ fn each_host(lab: &Lab, act: impl Fn(usize) -> Result<(), midflight_net::LabErro
     Ok((0..lab.hosts().len()).try_for_each(act)?)
 }
 
-/// Of what each of the two interfaces of a link sends; a request and its answer pass eight of them.
+/// Applies to each of a link's two interfaces; a request and its response pass eight of them.
 fn disorder() -> Result<Disorder> {
     Ok(Disorder { lost: Loss::new(0.005)?, copied: Loss::new(0.03)?, late: Loss::new(0.03)? })
 }

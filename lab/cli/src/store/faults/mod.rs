@@ -1,11 +1,5 @@
-//! `midflight-lab faults`: a store in a lab, whose replicas, switches and links fail while clients use it. What the clients saw must be
-//! linearizable (R1 to R4), and afterwards the store must serve again (R5, R6).
-//!
-//! | file | subject |
-//! |---|---|
-//! | `kinds` | the kinds of faults |
-//! | `run` | one fault: clients, their history, the verdict |
-//! | `outcome` | many of a kind, as numbers and as a table |
+//! `midflight-lab faults`: a store in a lab, whose replicas, switches and links fail while clients use it. The history must be linearizable
+//! (R1 to R4), and afterwards the store must serve again (R5, R6).
 
 pub(crate) mod command;
 mod kinds;
@@ -30,18 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Hosts with clients.
 const CLIENTS: usize = 3;
 
-/// The options of a campaign.
 struct Plan {
     kinds: Vec<&'static Kind>,
     engines: Vec<LabEngine>,
-    /// Of each kind with each engine.
+    /// Runs of each kind with each engine.
     runs: usize,
     replicas: usize,
-    /// Where histories with a violation are written.
+    /// Directory for histories with a violation.
     out: PathBuf,
 }
 
-/// What came of each kind with each engine, as far as it has come when the flag is set.
+/// Stops early if the flag is set.
 fn hold(plan: &Plan, interrupted: &AtomicBool) -> Result<Vec<Outcome>> {
     let all = plan.engines.len() * plan.kinds.len() * plan.runs;
     let progress = Progress::counted(Some(all as u64), "faults", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
@@ -62,7 +55,6 @@ fn hold(plan: &Plan, interrupted: &AtomicBool) -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// One kind with one engine.
 struct Campaign<'a> {
     lab: &'a Lab,
     engine: LabEngine,
@@ -87,7 +79,7 @@ impl<'a> Campaign<'a> {
             outcome.add(&run);
             self.progress.advance_by(self.kind.name);
             if let Some(finding) = finding {
-                // Signals go to all processes of a terminal.
+                // Ctrl-C reaches all processes of a terminal.
                 if !self.interrupted.load(Relaxed) {
                     self.progress.suspend(|| eprintln!("WRONG: {finding}"));
                 }
@@ -98,7 +90,6 @@ impl<'a> Campaign<'a> {
         Ok(outcome)
     }
 
-    /// A new one, ready for a fault.
     fn store(&self) -> Result<(Cluster<'a>, Vec<KvClient>)> {
         let mut cluster = Cluster::start(Ground::Lab(self.lab, self.engine), self.size)?;
         cluster.bring_home().context("a new store does not begin to serve")?;
@@ -106,7 +97,7 @@ impl<'a> Campaign<'a> {
         Ok((cluster, clients))
     }
 
-    /// What is wrong, with what shows it written to files.
+    /// Writes the evidence to files.
     fn judge(&self, number: usize, run: &Run, cluster: &Cluster<'_>) -> Result<Option<String>> {
         let what = match (&run.verdict, &run.stuck) {
             (Verdict::Linearizable, None) => return Ok(None),

@@ -1,5 +1,3 @@
-//! What came of the faults of one kind.
-
 use super::kinds::Kind;
 use super::run::Run;
 use crate::engines::{LabEngine, Named};
@@ -8,7 +6,7 @@ use midflight_spec::reads::history::Verdict;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 
-/// Of one kind with one engine.
+/// One kind with one engine.
 pub(super) struct Outcome {
     engine: LabEngine,
     kind: &'static Kind,
@@ -40,7 +38,6 @@ impl Outcome {
         self.outages_ms.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Whether nothing was wrong.
     fn is_good(&self) -> bool {
         self.violations + self.unchecked + self.stuck == 0
     }
@@ -60,7 +57,6 @@ impl Outcome {
     }
 }
 
-/// Whether nothing was wrong at all.
 pub(super) fn all_good(outcomes: &[Outcome]) -> bool {
     outcomes.iter().all(Outcome::is_good)
 }

@@ -1,4 +1,4 @@
-//! One fault while clients use the store, and what they saw.
+//! One fault while clients use the store, with their history.
 
 use super::kinds::Kind;
 use crate::store::cluster::Cluster;
@@ -10,29 +10,28 @@ use midflight_spec::reads::history::{BYTES_MAX, History, Verdict};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Before the fault, while it lasts, and after it.
+/// Times before the fault, during it, and after it.
 const BEFORE: Duration = Duration::from_millis(300);
 const LASTS: Duration = Duration::from_millis(800);
 const AFTER: Duration = Duration::from_millis(300);
-/// Threads that use each client, each with one operation at a time.
+/// Threads per client, each with one operation at a time.
 const THREADS: usize = 2;
-/// Few, so that clients meet.
+/// Few, so that clients conflict.
 const KEYS: u32 = 6;
 const READS: f64 = 0.5;
-/// After this time an operation has failed. Faults end sooner, so few do.
+/// Timeout of an operation. Faults end sooner, so few operations time out.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What came of it.
 pub(super) struct Run {
     pub(super) history: History,
     pub(super) verdict: Verdict,
-    /// The longest time in which no client had an answer.
+    /// The longest time without a response.
     pub(super) outage_ms: f64,
     /// Why the store does not work afterwards.
     pub(super) stuck: Option<String>,
 }
 
-/// A client on each of the clients' hosts.
+/// One per client host.
 pub(super) fn clients(store: &Cluster<'_>) -> Result<Vec<KvClient>> {
     (0..store.size().clients).map(|number| client(store, number)).collect()
 }
@@ -41,9 +40,9 @@ fn client(store: &Cluster<'_>, number: usize) -> Result<KvClient> {
     store.client(number, |client| client.lanes(THREADS).timeout(PATIENCE))
 }
 
-/// The store is well, and its session at the first switch.
+/// The store must be healthy, with its session at the first switch.
 pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<Run> {
-    // A history begins with keys that are not there.
+    // A history starts with keys that do not exist.
     let prefix = format!("{:016x}-", rand::random::<u64>());
     let plan = Plan { keys: KEYS, prefix, reads: READS, value_bytes: 0, keeps_history: true };
     let shared = Shared::default();
@@ -62,7 +61,7 @@ pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) ->
     Ok(Run { history, verdict, outage_ms: shared.longest_gap_ns(clock::now()) as f64 / 1e6, stuck })
 }
 
-/// The fault, and that all is well after it.
+/// Waits until all is well.
 fn happen(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<()> {
     std::thread::sleep(BEFORE);
     let struck = kind.strike(store)?;

@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
-/// What a switch says whose executor has just died.
+/// The view of a switch whose executor has just died.
 fn said() -> Value {
     let buckets = |bucket: usize, count: u64| {
         let mut all = vec![0; 40];
@@ -45,7 +45,6 @@ fn view() -> View {
     View::parse(&said().to_string()).unwrap()
 }
 
-/// The lines of the screen.
 fn drawn(state: &State) -> Vec<String> {
     drawn_of(view(), state)
 }
@@ -99,7 +98,7 @@ fn a_view_on_one_page_has_the_lists_too() {
     assert!(!text.contains("Clients\n"), "an empty list\n{text}");
 }
 
-/// What the switch of a store says whose replica has just died.
+/// The view of a store's switch whose replica has just died.
 fn said_by_a_store() -> Value {
     let replica = |slot: u8, state: &str, reads: f64| {
         json!({"slot": slot, "replica": slot + 1, "address": "10.0.0.1:7710", "state": state, "heard_ms": 1500, "weight": 1,
