@@ -80,11 +80,13 @@ lender: Lender | None = None
 
 #: The clients of this process.
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()
+#: Whether there has ever been one: in a worker most often not, and it asks for each task.
+_had_clients = False
 
 
 def has_clients() -> bool:
     """Whether there are clients in this process."""
-    return bool(_cores)
+    return _had_clients and bool(_cores)
 
 
 def open_calls() -> int:
@@ -305,6 +307,8 @@ class Core:
         #: Whether calls may have shared arguments.
         self.has_shared = False
         self.is_closed = False
+        global _had_clients
+        _had_clients = True
         _cores.add(self)
         if lender is not None:
             lender.new_client()

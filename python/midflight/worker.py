@@ -231,17 +231,18 @@ class _Worker:
         while True:
             self._wakes_watch.wait()
             self._wakes_watch.clear()
-            while self._is_watched:
+            # Nothing is due earlier. Most tasks have ended by then: without this, each of them would wake the thread.
+            delay: float | None = _GIVE_BACK_AFTER
+            while delay is not None:
+                time.sleep(max(delay, 0.001))
                 try:
                     delay = self._look()
+                    if delay is None:
+                        self._is_watched = False
+                        delay = self._look()  # the next task may have arrived at that moment
+                        self._is_watched = self._is_watched or delay is not None
                 except OSError:
                     return  # the executor has ended
-                if delay is not None:
-                    time.sleep(max(delay, 0.001))
-                    continue
-                self._is_watched = False
-                if self._look() is not None:
-                    self._is_watched = True  # the next task arrived at that moment
 
     def _look(self) -> float | None:
         """Seconds until the next check; ``None``: the thread waits for an event."""

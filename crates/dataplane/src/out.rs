@@ -84,6 +84,11 @@ impl Out {
         self.0.is_forwarded = 1;
     }
 
+    /// Also sends a copy of the forwarded datagram to this address.
+    pub fn copy_to(&mut self, to: Option<SocketAddr>) {
+        self.0.forward.copy_to = to.map_or_else(Address::new_zeroed, Address::from);
+    }
+
     /// Removes everything.
     pub fn clear(&mut self) {
         (self.0.count, self.0.is_genuine, self.0.is_forwarded) = (0, 0, 0);

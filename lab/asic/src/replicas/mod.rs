@@ -247,7 +247,7 @@ impl Engine for AsicReplicas {
             }
             Said::Forward { to, copy_to, header } => {
                 out.forward_to(to, header, datagram.len());
-                out.0.forward.copy_to = copy_to.map_or_else(Address::new_zeroed, Address::from);
+                out.copy_to(copy_to);
                 Verdict::Forwarded
             }
         };
