@@ -27,8 +27,7 @@ const MIDFLIGHT: &[&str] = &[
 ];
 /// Used by cells with a pipeline, in addition to `MIDFLIGHT`.
 const PIPELINE: &[&str] = &["lab/asic/src", "lab/papers/src/cell/passes.rs", "lab/rmt/src"];
-const SPARROW: &[&str] =
-    &["lab/baselines/src", "lab/papers/src/cell/sparrow.rs", "lab/papers/src/schemes/sparrow.rs"];
+const SPARROW: &[&str] = &["lab/baselines/src", "lab/papers/src/cell/sparrow.rs", "lab/papers/src/schemes/sparrow.rs"];
 const BOLT: &[&str] = &["lab/papers/src/schemes/bolt", "lab/papers/src/schemes/bolt.rs"];
 const SPARK: &[&str] = &["lab/papers/src/schemes/spark.rs"];
 /// Used by no cell. (`lib.rs` only names modules.)
@@ -70,8 +69,7 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/replicas_setup.c",
 ];
 /// Used by replica selection, which does not use `COMMON`.
-const NETRS: &[&str] =
-    &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/replicas/src/select"];
+const NETRS: &[&str] = &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/replicas/src/select"];
 /// Used by replica selection with a plan.
 const PLANNED: &[&str] = &[
     "lab/papers/src/cell/percentiles.rs",
@@ -94,8 +92,7 @@ const NETRS_LIBRARIES: [&str; 4] = ["rand", "rand_core", "rand_distr", "rand_pcg
 const PLANNED_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
 /// What decides a verdict, besides results: constants and rules.
-const RULES: [&str; 3] =
-    ["lab/papers/src/calibration.rs", "lab/papers/src/figures", "lab/papers/src/findings"];
+const RULES: [&str; 3] = ["lab/papers/src/calibration.rs", "lab/papers/src/figures", "lab/papers/src/findings"];
 
 fn main() -> io::Result<()> {
     // At run time: with a shared build directory, the script may have been compiled elsewhere.

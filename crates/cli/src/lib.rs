@@ -11,10 +11,16 @@ mod embedded;
 mod http;
 mod operator_socket;
 mod options;
-mod replica;
 pub mod replay;
+mod replica;
 pub mod shell;
 mod watched;
+
+/// What commands that submit tasks share.
+pub mod submitting {
+    pub use crate::commands::ends::{Ends, LOOK_EVERY, signals};
+    pub use crate::commands::submit::argument;
+}
 
 pub use commands::switch::{Common as SwitchArgs, Named as NamedProgram, OtherEngine, run_reads_in, run_tasks_in};
 pub use commands::{Command, run};

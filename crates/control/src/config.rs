@@ -341,10 +341,7 @@ mod tests {
             ("listen = ", "m.toml:1: key `listen`: "),
             ("tasks = 5", "m.toml:1: key `tasks`: invalid type: integer `5`"),
             ("tasks = 1979-05-27", "m.toml:1: key `tasks`: expected a table"),
-            (
-                "[engine]\nkind = \"gpu\"",
-                "m.toml:2: key `kind`: unknown variant `gpu`, expected `user` or `kernel`",
-            ),
+            ("[engine]\nkind = \"gpu\"", "m.toml:2: key `kind`: unknown variant `gpu`, expected `user` or `kernel`"),
             ("[engine]\nmode = \"fast\"", "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`"),
             ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
         ] {

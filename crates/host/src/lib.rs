@@ -113,10 +113,10 @@ pub use typed::{CodecError, TypedError, TypedHandle};
 /// The parts that run an endpoint, for endpoints of other protocols that Midflight is compared with. Not stable.
 #[doc(hidden)]
 pub mod parts {
+    pub use crate::built_in::{Begun, BuiltIn, Task};
     pub use crate::busy_poll::BUSY_POLL;
     pub use crate::client::local_for;
     pub use crate::driver::{Driver, Handler, spawn};
-    pub use crate::built_in::{Begun, BuiltIn, Task};
     pub use crate::socket::Socket;
     pub use crate::waker::Waker;
 }

@@ -1,9 +1,9 @@
 //! The asic engine of the reads program: against the reference model on random input, and each difference of the list in
 //! `docs/internals/asic-reads.md`.
 
+use midflight_asic::reads::{AsicReads, SEQ_MARK, UNIT_BITS};
 use midflight_dataplane::Cookies;
 use midflight_dataplane::Datagram;
-use midflight_asic::reads::{AsicReads, SEQ_MARK, UNIT_BITS};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReplyCheck, SetOrder, Stats, Verdict};
 use midflight_spec::reads::{Compared, interpret_by};

@@ -36,7 +36,7 @@ mod sim;
 mod soak;
 mod store;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use midflight_cli::shell::{self, CommandLine};
 use std::process::ExitCode;
 

@@ -10,8 +10,7 @@ use midflight_net::testing::traces_of;
 /// A second of each kind, which must do no harm.
 fn attack(engine: &str, ip: &str, kinds: &[&str]) {
     let args = ["--seconds", "1", "--tasks", "2000", "--rate", "5000", "--json"];
-    let said =
-        run(&[&["attack", "--engine", engine, "--ip", ip, "--kinds", &kinds.join(",")], &args[..]].concat());
+    let said = run(&[&["attack", "--engine", engine, "--ip", ip, "--kinds", &kinds.join(",")], &args[..]].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let results = said.results();
     let counts = (&results["attacks.tried"], &results["attacks.harmful"]);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-#[path = "../../host/tests/cache/agent.rs"]
+#[path = "../../../crates/host/tests/cache/agent.rs"]
 #[allow(dead_code, reason = "other tests direct agents in more ways")]
 mod agent;
 mod common;

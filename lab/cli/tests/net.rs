@@ -191,7 +191,11 @@ fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
         half.child.kill().unwrap();
         half.child.wait().unwrap();
         assert!(name.has("host0"));
-        assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "not complete", "midflight-lab net down"]);
+        assert_error(
+            &name.lab("exec", &["host0", "--", "true"]),
+            1,
+            &[&name.0, "not complete", "midflight-lab net down"],
+        );
         // The `ip` that it started is still running, and delays the next command.
         half.go_on();
         half

@@ -144,11 +144,11 @@ fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
     let mut store = Store::start("store-history");
     let history = store.directory.path("history.jsonl");
     assert_eq!(
-        store.load("1", &history).wait().unwrap().code(),
+        common::load(&store, "1", &history).wait().unwrap().code(),
         Some(0),
         "the next one begins with a store that has data"
     );
-    let load = store.load("4", &history);
+    let load = common::load(&store, "4", &history);
     let leader = store.leader();
     store.kill(leader);
     std::thread::sleep(std::time::Duration::from_secs(1));

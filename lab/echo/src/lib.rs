@@ -66,8 +66,6 @@ midflight_dataplane::soft_program!(
     mf_echo_check
 );
 
-impl midflight_host::HostedProgram for Echo {}
-
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EchoTable {

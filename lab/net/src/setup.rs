@@ -1,4 +1,3 @@
-
 use crate::iproute::{Batch, Tool};
 use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, of_namespace};
 use crate::record::{Lock, Record};

@@ -47,10 +47,7 @@ fn a_register_is_touched_once() {
     assert_eq!((register.as_str(), *place), ("counter", Place { pipeline: Ingress, stage: 1 }));
     assert_eq!((a.file(), a.line(), second.line()), (file!(), first, line));
     let text = refusal.to_string();
-    assert!(
-        text.starts_with("touches register twice: counter, ingress stage 1, at lab/rmt/tests/laws.rs:"),
-        "{text}"
-    );
+    assert!(text.starts_with("touches register twice: counter, ingress stage 1, at lab/rmt/tests/laws.rs:"), "{text}");
 }
 
 /// Each pair of gateways here excludes the other.

@@ -11,30 +11,44 @@ use std::time::Duration;
 
 /// One day. Larger latencies count as this.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often a loop that waits looks at signals.
+pub const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Latency is that of successful tasks.
-pub(super) struct Ends {
+/// Outcomes of all tasks. Latency is that of successful ones.
+pub struct Ends {
+    /// Tasks that succeeded.
     pub ok: u64,
+    /// Tasks that failed.
     pub failed: u64,
+    /// Tasks without an outcome.
     pub lost: u64,
     /// `None` where tasks cannot be cancelled.
     pub cancelled: Option<u64>,
+    /// From submit to the outcome.
     pub latency_us: Histogram<u64>,
 }
 
 impl Ends {
-    pub(super) fn new(cancelled: Option<u64>) -> Result<Self> {
+    /// None yet.
+    ///
+    /// # Errors
+    /// If there is no memory for a histogram.
+    pub fn new(cancelled: Option<u64>) -> Result<Self> {
         let latency_us = Histogram::new_with_max(LATENCY_MAX_US, 3).context("a histogram of latencies")?;
         Ok(Self { ok: 0, failed: 0, lost: 0, cancelled, latency_us })
     }
 
-    pub(super) fn all_ok(&self) -> bool {
+    /// Whether all tasks succeeded.
+    #[must_use]
+    pub fn all_ok(&self) -> bool {
         self.failed + self.lost + self.cancelled.unwrap_or(0) == 0
     }
 
-    /// `until` names the end of a latency.
-    pub(super) fn print(&self, command: &str, until: &str, elapsed: Duration, json: Option<Measure>) -> Result<()> {
+    /// Prints them. `until` names the end of a latency.
+    ///
+    /// # Errors
+    /// If stdout cannot be written.
+    pub fn print(&self, command: &str, until: &str, elapsed: Duration, json: Option<Measure>) -> Result<()> {
         let Self { ok, failed, lost, cancelled, latency_us } = self;
         let (seconds, rate) = (elapsed.as_secs_f64(), *ok as f64 / elapsed.as_secs_f64());
         let [p50, p99] = [0.5, 0.99].map(|quantile| latency_us.value_at_quantile(quantile));
@@ -63,7 +77,10 @@ impl Ends {
 }
 
 /// The latest shutdown step. Soon after the third signal the process exits.
-pub(super) fn signals() -> Result<Arc<AtomicU32>> {
+///
+/// # Errors
+/// If signals cannot be caught.
+pub fn signals() -> Result<Arc<AtomicU32>> {
     let signals = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&signals);
     Shutdown::new()?.each_step(move |step| seen.store(step, Ordering::Relaxed));

@@ -4,7 +4,7 @@ mod agent;
 mod cache;
 mod completions;
 pub(crate) mod controller;
-mod ends;
+pub(crate) mod ends;
 mod executor;
 mod job;
 mod kv;
@@ -15,7 +15,7 @@ mod purge;
 mod replica;
 mod silence;
 mod status;
-mod submit;
+pub(crate) mod submit;
 mod submitter;
 pub(crate) mod switch;
 mod top;
@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 /// What `midflight` does.
 #[derive(Subcommand)]
+#[allow(private_interfaces, reason = "clap makes it, and only `run` looks inside")]
 pub enum Command {
     /// Start a switch and executors on this machine, and say what to type next
     Up(up::Args),

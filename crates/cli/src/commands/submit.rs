@@ -137,7 +137,11 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
     detach::submit(spec, Items::default(), usage::resolve_all(&args.switch)?)
 }
 
-pub(super) fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
+/// The argument of a built-in function, as it is sent.
+///
+/// # Errors
+/// Of usage, if it should be a duration.
+pub fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
     if function != SLEEP && function != SPIN {
         return Ok(argument.as_bytes().to_vec());
     }

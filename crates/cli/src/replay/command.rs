@@ -75,6 +75,7 @@ pub struct Args {
     pub strict: bool,
 }
 
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum FormatName {
     /// arrival, count, mean, durations; blank-separated seconds
@@ -98,9 +99,12 @@ impl From<FormatName> for Format {
     }
 }
 
+/// Whether something is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switched {
+    /// It is.
     On,
+    /// It is not.
     Off,
 }
 
@@ -165,6 +169,7 @@ impl Args {
         self.executors.unwrap_or_else(|| if self.work == Work::Sleep { 32 } else { cores() })
     }
 
+    /// Whether tasks have priority levels.
     pub fn has_priorities(&self) -> bool {
         self.priorities == Switched::On
     }

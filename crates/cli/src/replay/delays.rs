@@ -56,6 +56,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
+    /// Adds a value, in nanoseconds.
     pub fn record(&mut self, ns: u64) {
         // The histogram grows as needed; a value beyond its limit counts as the largest one.
         if self.0.record(ns).is_err() {
@@ -63,6 +64,7 @@ impl Distribution {
         }
     }
 
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -72,6 +74,7 @@ impl Distribution {
         self.0.value_at_quantile(quantile).min(self.0.max())
     }
 
+    /// The largest value.
     pub fn max_ns(&self) -> u64 {
         self.0.max()
     }
@@ -93,13 +96,18 @@ impl Distribution {
 /// The delays of a set of tasks, with their parts.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
+    /// From the call of submit to the start.
     pub delay: Distribution,
+    /// Held back by the client's window.
     pub pacing: Distribution,
+    /// No suitable executor was free.
     pub queueing: Distribution,
+    /// The rest: what the system adds.
     pub dispatch: Distribution,
 }
 
 impl Delays {
+    /// Adds a task's delays.
     pub fn record(&mut self, passage: &Passage) {
         self.delay.record(passage.delay_ns());
         self.pacing.record(passage.pacing_ns());

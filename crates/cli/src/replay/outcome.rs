@@ -20,6 +20,7 @@ pub enum Ended {
 /// Counts and distributions of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// Jobs submitted.
     pub jobs: u64,
     /// Tasks submitted.
     pub tasks: u64,
@@ -31,15 +32,19 @@ pub struct Outcome {
     pub lost: u64,
     /// Results of a second or later attempt.
     pub retried: u64,
+    /// Delays of all tasks.
     pub all: Delays,
+    /// Delays by priority level.
     pub levels: BTreeMap<u8, Delays>,
     /// Delay of each job's submission after its planned time.
     pub lateness: Distribution,
+    /// Load and queue over time.
     pub series: Series,
     /// Total run time of functions, in nanoseconds.
     pub busy_ns: u128,
     origin_ns: u64,
     last_end_ns: u64,
+    /// Why the run ended.
     pub ended: Ended,
 }
 

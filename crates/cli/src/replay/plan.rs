@@ -39,10 +39,13 @@ impl Work {
 pub struct Plan {
     /// Arguments of the command.
     pub args: Args,
+    /// Tasks that may run at once.
     pub executors: u32,
     /// Source of the jobs, for display.
     pub source: String,
+    /// Its jobs, scaled.
     pub workload: Workload,
+    /// How they were scaled.
     pub scale: Scale,
     /// Malformed lines of the file.
     pub malformed: u64,
@@ -50,6 +53,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// Jobs and tasks to submit.
     pub jobs: u64,
+    /// Tasks to submit.
     pub tasks: u64,
     planned_ns: u64,
     /// When the last task would end if scheduling took no time.

@@ -47,7 +47,10 @@ impl Stop {
 enum News {
     Ended(u8, TaskOutcome),
     /// `late_ns` after its planned time.
-    Submitted { tasks: u64, late_ns: u64 },
+    Submitted {
+        tasks: u64,
+        late_ns: u64,
+    },
     AllSubmitted,
     Refused(midflight_host::Error),
 }

@@ -35,10 +35,12 @@ pub struct Point {
 }
 
 impl Series {
+    /// Empty; times count from `origin_ns`.
     pub fn new(origin_ns: u64) -> Self {
         Self { origin_ns, step_ns: FIRST_STEP_NS, steps: Vec::new() }
     }
 
+    /// Adds a task.
     pub fn record(&mut self, passage: &Passage) {
         self.at(passage.submitted_ns).submitted += 1;
         self.at(passage.submitted_ns).work_ns += passage.ended_ns.saturating_sub(passage.started_ns);

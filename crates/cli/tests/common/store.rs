@@ -2,7 +2,7 @@
 
 use super::{Directory, Running, free_address, midflight, run, wait_until};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 pub(crate) struct Store {
     pub directory: Directory,
@@ -108,12 +108,5 @@ impl Store {
             let statuses = self.statuses();
             statuses.len() == 3 && statuses.iter().all(|status| status["applied"].as_u64().unwrap() >= committed)
         });
-    }
-
-    /// Ends after its time, or by SIGINT.
-    pub(crate) fn load(&self, seconds: &str, history: &str) -> Child {
-        let args = ["kv", "load", "--config", &self.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
-        let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();
-        midflight(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 }

@@ -7,21 +7,12 @@ mod world;
 
 use midflight_host::kv::Cas;
 use midflight_host::replica::{ReplicaOrder, ReplicaProcess};
-use midflight_host::{AsicOptions, SwitchEngine};
 use midflight_reads::replica::{Member, Role};
 use world::{World, wait_until};
 
 #[test]
 fn r1_r3_several_threads_read_and_write_through_the_switch() {
-    read_and_write(&World::start("store-threads"));
-}
-
-#[test]
-fn r1_r3_they_do_through_a_model_of_a_pipeline_too() {
-    read_and_write(&World::with("store-asic", 32 << 20, SwitchEngine::Asic(AsicOptions::Reads)));
-}
-
-fn read_and_write(world: &World) {
+    let world = World::start("store-threads");
     let client = world.client();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -94,7 +85,7 @@ fn r2_a_replica_without_its_disk_comes_back_under_a_new_identity() {
 
 #[test]
 fn r5_a_replica_that_was_away_gets_a_snapshot_in_parts_while_the_store_goes_on() {
-    let mut world = World::with("store-snapshot", 256 << 10, SwitchEngine::User);
+    let mut world = World::with("store-snapshot", 256 << 10);
     let leader = world.leader();
     let away = (leader + 1) % 3;
     world.replicas[away] = None;

@@ -4,7 +4,7 @@ use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProg
 use midflight_endpoint::Nanos;
 use midflight_host::kv::KvClient;
 use midflight_host::replica::{ReplicaOptions, ReplicaProcess};
-use midflight_host::{Switch, SwitchConfig, SwitchEngine};
+use midflight_host::{Switch, SwitchConfig};
 use midflight_reads::replica::{Member, ReplicaConfig, Timing};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
@@ -40,15 +40,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn start(name: &str) -> Self {
-        Self::with(name, 32 << 20, SwitchEngine::User)
+        Self::with(name, 32 << 20)
     }
 
-    pub(super) fn with(name: &str, snapshot_after: usize, engine: SwitchEngine) -> Self {
+    pub(super) fn with(name: &str, snapshot_after: usize) -> Self {
         let data = std::env::temp_dir().join(format!("midflight-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
         let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
         let replicas = members.iter().map(|member| member.address).collect();
-        let config = SwitchConfig { engine, ..SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default()) };
+        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default());
         let switch = Switch::<ReadsProgram>::start(&config).unwrap();
         let set = NewSet {
             number: SET,

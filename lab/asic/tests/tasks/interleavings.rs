@@ -1,8 +1,8 @@
 //! No interleaving of what goes round loses a task or changes it.
 
 use crate::packets::{address, retrieve, slots, submit, switch, task};
-use midflight_dataplane::Verdict;
 use midflight_asic::{AsicTasks, Inside, Program, Turn};
+use midflight_dataplane::Verdict;
 use midflight_spec::model::interpret_asic;
 use midflight_wire::{Packet, SlotName, Wait, parse};
 use proptest::prelude::*;

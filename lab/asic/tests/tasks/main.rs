@@ -5,8 +5,8 @@ mod interleavings;
 mod packets;
 mod strangers;
 
-use midflight_dataplane::Verdict;
 use midflight_asic::{AsicConfig, AsicError, AsicTasks, Program};
+use midflight_dataplane::Verdict;
 use midflight_wire::*;
 use packets::*;
 use std::net::SocketAddr;

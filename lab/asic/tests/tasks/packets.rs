@@ -1,7 +1,7 @@
 //! What clients and executors say, and what they hear.
 
-use midflight_dataplane::Verdict;
 use midflight_asic::{AsicConfig, AsicTasks, Program, Turn};
+use midflight_dataplane::Verdict;
 use midflight_wire::*;
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U32;

@@ -1,8 +1,8 @@
 //! Packets that are forged, repeated or late (T11, T13), and what one address may take (T14).
 
 use crate::packets::*;
-use midflight_dataplane::Verdict;
 use midflight_asic::{AsicConfig, AsicTasks, Program};
+use midflight_dataplane::Verdict;
 use midflight_wire::*;
 use std::net::SocketAddr;
 

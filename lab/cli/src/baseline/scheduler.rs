@@ -1,8 +1,8 @@
 use super::SCHEDULER;
+use crate::baseline::sparrow::SparrowScheduler;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_baselines::sparrow::SchedulerConfig;
-use crate::baseline::sparrow::SparrowScheduler;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::net::SocketAddr;

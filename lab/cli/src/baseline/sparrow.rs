@@ -60,7 +60,8 @@ impl SparrowScheduler {
     /// # Errors
     /// If the configuration is out of bounds, or the system refuses the address or a thread.
     pub(crate) fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
-        let driver = Driver::new(Scheduler::new(config).map_err(refused)?, Silent, Socket::bind(listen)?, Waker::new()?);
+        let driver =
+            Driver::new(Scheduler::new(config).map_err(refused)?, Silent, Socket::bind(listen)?, Waker::new()?);
         Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
     }
 

@@ -1,9 +1,8 @@
 use super::SCHEDULER;
-use crate::commands::ends::{Ends, LOOK_EVERY, signals};
-use crate::commands::submit::argument;
+use super::sparrow::{Outcome, SparrowClient};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use crate::baseline::sparrow::{Outcome, SparrowClient};
+use midflight_cli::submitting::{Ends, LOOK_EVERY, argument, signals};
 use midflight_tasks::functions::function_id;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;

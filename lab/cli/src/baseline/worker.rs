@@ -1,8 +1,8 @@
 use super::WORKER;
+use crate::baseline::sparrow::{SparrowWorker, Start};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_baselines::sparrow::WorkerConfig;
-use crate::baseline::sparrow::{SparrowWorker, Start};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};

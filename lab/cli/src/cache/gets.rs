@@ -1,9 +1,9 @@
 //! Gets at a fixed rate (open loop). Latency counts from a get's scheduled time, so a delay of one get also counts for those behind it.
 
 use super::keys::Keys;
-use midflight_cli::replay::pacer::Pacer;
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
+use midflight_cli::replay::pacer::Pacer;
 use midflight_host::cache::{CacheClient, CacheError, Completed, Completions, Failure};
 use midflight_host::clock;
 use rand::{RngExt, SeedableRng};

@@ -10,7 +10,9 @@ pub(super) enum Learned {
     /// The host has not moved.
     Known,
     /// New or moved, perhaps in place of a silent host.
-    New { instead_of: Option<Ipv4Addr> },
+    New {
+        instead_of: Option<Ipv4Addr>,
+    },
     Full,
 }
 

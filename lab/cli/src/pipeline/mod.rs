@@ -92,7 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         NamedProgram::Tasks if args.engine.is_bmv2() => run_tasks_in(&args.switch, in_bmv2(args)?),
         NamedProgram::Tasks => run_tasks_in(&args.switch, in_model(args)?),
         NamedProgram::Reads if args.engine == Engine::AsicSafe => run_reads_in(&args.switch, reads_in_model()),
-        NamedProgram::Reads => Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe")),
+        NamedProgram::Reads => {
+            Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe"))
+        }
         NamedProgram::Replicas => Err(usage::error("an operator does not run here: use `midflight switch`")),
     }
 }

@@ -246,9 +246,19 @@ fn swatch(RGBColor(r, g, b): RGBColor) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use midflight_cli::replay::command::Args;
     use midflight_cli::replay::delays::Passage;
-    use midflight_cli::replay::plan::tests::plan;
     use midflight_cli::replay::summary::measures;
+
+    /// That of a command line without options.
+    fn plan() -> Plan {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        Plan::new(&<Line as clap::Parser>::parse_from(["replay"]).args).unwrap()
+    }
 
     /// Two levels, some queueing, a burst.
     fn outcome() -> Outcome {

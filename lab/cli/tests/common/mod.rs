@@ -14,7 +14,7 @@ use midflight::{Client, ClientOptions};
 use midflight_net::{Lab, Place};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// The command with these arguments at a place of a lab.
 pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) -> Command {
@@ -30,4 +30,11 @@ pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
     let client = lab.within(place, || Client::connect(ClientOptions::new(vec![switch])).unwrap()).unwrap();
     assert!(client.wait_connected(PATIENCE));
     client
+}
+
+/// A load on a store, with its history in a file. Ends after its time, or by SIGINT.
+pub(crate) fn load(store: &Store, seconds: &str, history: &str) -> Child {
+    let args = ["load", "store", "--config", &store.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
+    let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();
+    midflight(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

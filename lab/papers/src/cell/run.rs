@@ -1,4 +1,3 @@
-
 use super::midflight::CellEngine;
 use super::sampled::facts;
 use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};

@@ -1,4 +1,3 @@
-
 use super::cell::{self, Arrivals, BUCKET_MS, Cell, CellError, CellResult, Keyspace, Placement, REPLICATION};
 use super::deployment::Deployment;
 use super::placing::{self, Placing};

@@ -11,20 +11,40 @@ use std::net::SocketAddr;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    Hop { packet: PacketId, switch: u32 },
-    Pass { packet: PacketId, switch: u32 },
+    Hop {
+        packet: PacketId,
+        switch: u32,
+    },
+    Pass {
+        packet: PacketId,
+        switch: u32,
+    },
     /// A datagram has passed its host's stack.
     Arrive(PacketId),
     /// Its node has decided about it.
-    Decided { packet: PacketId, life: u32 },
+    Decided {
+        packet: PacketId,
+        life: u32,
+    },
     /// A node may need a wake-up.
     Wake(NodeId),
     /// A wake-up requested with `Context::after`.
-    Token { node: NodeId, life: u32, token: u64 },
+    Token {
+        node: NodeId,
+        life: u32,
+        token: u64,
+    },
     /// A node's disk has completed its write.
-    Synced { node: NodeId, life: u32 },
+    Synced {
+        node: NodeId,
+        life: u32,
+    },
     /// The node learns that this batch is durable.
-    Persisted { node: NodeId, life: u32, batch: u64 },
+    Persisted {
+        node: NodeId,
+        life: u32,
+        batch: u64,
+    },
     /// An event at an end of a link, by its number.
     Link(u32),
     Act(u32),

@@ -39,7 +39,9 @@ pub(super) struct Slot {
 pub(super) enum State {
     /// Has no task and is not parked. `may_repeat`: a lease expired while it was parked, or its prefetch wait got
     /// nothing, so the same wait may repeat.
-    Free { may_repeat: bool },
+    Free {
+        may_repeat: bool,
+    },
     Waiting,
     Assigned(Box<Task>),
 }

@@ -1,4 +1,3 @@
-
 use super::super::{ConfigError, RetryConfig};
 use std::net::SocketAddr;
 

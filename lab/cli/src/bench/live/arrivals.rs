@@ -2,10 +2,10 @@
 
 use super::cluster::Submitter;
 use super::starts::{Begun, Given};
-use midflight_cli::replay::pacer::Pacer;
-use anyhow::{Context, Result, bail, ensure};
-use midflight_endpoint::Nanos;
 use crate::baseline::sparrow::{Outcome, SparrowClient};
+use anyhow::{Context, Result, bail, ensure};
+use midflight_cli::replay::pacer::Pacer;
+use midflight_endpoint::Nanos;
 use midflight_host::{Client, Job, JobHandle};
 use midflight_papers::calibration::CLIENT_LATE_NS;
 use midflight_tasks::functions::{Began, SLEEP, function_id};

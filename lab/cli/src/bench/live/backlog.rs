@@ -2,8 +2,8 @@
 
 use super::arrivals::{sparrow_ended, sparrow_task};
 use super::cluster::Submitter;
-use anyhow::{Context, Result, ensure};
 use crate::baseline::sparrow::SparrowClient;
+use anyhow::{Context, Result, ensure};
 use midflight_host::{Client, Job, JobHandle};
 use midflight_tasks::functions::NOOP;
 use std::collections::VecDeque;

@@ -3,12 +3,12 @@
 
 use super::contender::Contender;
 use super::starts::{self, Start};
+use crate::baseline::sparrow::SparrowClient;
 use crate::engines::{LabEngine, at};
 use crate::processes::{Process, executor, switch};
 use anyhow::{Context, Result, ensure};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::Client;
-use crate::baseline::sparrow::SparrowClient;
 use midflight_net::{Lab, Place, SWITCH_IPV4};
 use midflight_terminal::switches::connect;
 use rustix::process::Signal;

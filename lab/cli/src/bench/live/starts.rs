@@ -1,8 +1,8 @@
 //! Starts of tasks: Midflight's executors report them in results, Sparrow's workers at exit.
 
+use crate::baseline::sparrow::Submitted;
 use anyhow::{Context, Result, ensure};
 use midflight_endpoint::Nanos;
-use crate::baseline::sparrow::Submitted;
 use std::collections::HashMap;
 
 pub(super) use crate::baseline::sparrow::Start;

@@ -1,11 +1,11 @@
 //! Rows of this repository that no other benchmark measures.
 
 use super::row::Row;
+use crate::baseline::sparrow::SparrowClient;
 use crate::bench::live::{sparrow_ended, sparrow_task};
 use crate::bench::load::{self, Effort, Load, SLOTS};
 use crate::processes::{Process, executor, ours, switch};
 use anyhow::{Context, Result, ensure};
-use crate::baseline::sparrow::SparrowClient;
 use midflight_host::{Client, Job, TaskSpec};
 use midflight_tasks::functions::{EXEC, NOOP};
 use midflight_terminal::switches::connect;

@@ -3,9 +3,9 @@
 use super::parts::{Asic, Datagrams, Drift, Fault, Partition, Scenario, ScenarioEngine, ShapeName, SwitchPlace, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
+use midflight_asic::AsicConfig;
 use midflight_control::file::within;
 use midflight_dataplane::TasksConfig;
-use midflight_asic::AsicConfig;
 use midflight_endpoint::{MS, Nanos};
 
 /// Executors of a run.

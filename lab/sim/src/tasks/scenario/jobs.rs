@@ -32,8 +32,18 @@ pub(super) struct Jobs {
 #[derive(Clone, Debug)]
 enum Source {
     /// Drawn as they are submitted.
-    Equal { gap_ns: f64, until: Nanos, median: Nanos, tasks: u32, priorities: bool },
-    Listed { workload: Rc<Workload>, arrivals: Rc<Vec<(Nanos, u32)>>, clients: usize },
+    Equal {
+        gap_ns: f64,
+        until: Nanos,
+        median: Nanos,
+        tasks: u32,
+        priorities: bool,
+    },
+    Listed {
+        workload: Rc<Workload>,
+        arrivals: Rc<Vec<(Nanos, u32)>>,
+        clients: usize,
+    },
 }
 
 impl Jobs {

@@ -23,9 +23,14 @@ use std::collections::BTreeSet;
 pub(super) enum Found {
     Order,
     /// No order: the search never passed this end. Before it, the key may have had these values.
-    None { at: usize, values: BTreeSet<Option<String>> },
+    None {
+        at: usize,
+        values: BTreeSet<Option<String>>,
+    },
     /// The search reached a bound and has not passed this end yet.
-    TooMuch { at: usize },
+    TooMuch {
+        at: usize,
+    },
 }
 
 const VALUES_MAX: usize = 16;

@@ -64,18 +64,34 @@ pub(super) struct Switch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum What {
-    Session { sid: Sid, switch: u8, incarnation: u8 },
-    Fenced { sid: Sid },
+    Session {
+        sid: Sid,
+        switch: u8,
+        incarnation: u8,
+    },
+    Fenced {
+        sid: Sid,
+    },
     /// Planted only: every session at that switch has ended.
-    FencedSwitch { switch: u8 },
+    FencedSwitch {
+        switch: u8,
+    },
     /// A client's write. The SEQ belongs to the session whose entry precedes it; 0: it has none (FLUSHDB), or it is
     /// unused (the relaxed check).
-    Write { operation: u8, client: u8, seq: u8 },
+    Write {
+        operation: u8,
+        client: u8,
+        seq: u8,
+    },
     /// A client begins; its id is the index of this entry.
     Open,
-    Expire { client: u8 },
+    Expire {
+        client: u8,
+    },
     /// The voters, a bit each.
-    Members { voters: u8 },
+    Members {
+        voters: u8,
+    },
 }
 
 /// The first log entry has index 1.
@@ -189,11 +205,41 @@ impl Replica {
 /// its operation soonest, so a later one breaks nothing more. For the same reason clients are directly at the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Message {
-    Write { operation: u8, leader: u8, sid: Sid, seq: u8, kgroup: u8, switch: u8 },
-    LeaderRead { operation: u8, leader: u8, sid: Sid, seq: u8, kgroup: u8, switch: u8 },
-    Read { operation: u8, replica: u8, sid: Sid, seq: u8, kgroup: u8, log_index: u8, switch: u8 },
+    Write {
+        operation: u8,
+        leader: u8,
+        sid: Sid,
+        seq: u8,
+        kgroup: u8,
+        switch: u8,
+    },
+    LeaderRead {
+        operation: u8,
+        leader: u8,
+        sid: Sid,
+        seq: u8,
+        kgroup: u8,
+        switch: u8,
+    },
+    Read {
+        operation: u8,
+        replica: u8,
+        sid: Sid,
+        seq: u8,
+        kgroup: u8,
+        log_index: u8,
+        switch: u8,
+    },
     /// Leader to switch: WRITE_REPLY, or (no operation) REFRESH.
-    Close { operation: Option<u8>, sid: Sid, seq: u8, kgroup: u8, log_index: u8, consistent: u8, switch: u8 },
+    Close {
+        operation: Option<u8>,
+        sid: Sid,
+        seq: u8,
+        kgroup: u8,
+        log_index: u8,
+        consistent: u8,
+        switch: u8,
+    },
     /// Leader to switch: ACTIVATE, which is a heartbeat. `left`: remaining validity of its echo; `None` (planted):
     /// unlimited.
     Activate {
@@ -207,7 +253,10 @@ pub(super) enum Message {
         loses_chunk: bool,
     },
     /// Leader to replica: campaign now, despite any promise.
-    TimeoutNow { replica: u8, term: u8 },
+    TimeoutNow {
+        replica: u8,
+        term: u8,
+    },
 }
 
 impl Message {

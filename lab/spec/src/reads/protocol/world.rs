@@ -9,34 +9,81 @@ use super::state::{Kgroup, Message, Replica, State, What};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// A client's request, or a copy of it, passes a switch; a READ of a stable key group goes to this replica.
-    Pass { operation: u8, switch: u8, replica: u8 },
+    Pass {
+        operation: u8,
+        switch: u8,
+        replica: u8,
+    },
     /// Planted: the first step of a READ at a switch that reads a key group in two.
-    PassHalf { operation: u8, switch: u8 },
+    PassHalf {
+        operation: u8,
+        switch: u8,
+    },
     Deliver(Message),
     /// A message arrives, and a copy of it stays in flight.
     DeliverCopy(Message),
     /// The leader closes the key group of a READ whose write has not come.
     Refresh(Message),
-    Replicate { leader: u8, follower: u8, is_heard: bool },
-    Heartbeat { leader: u8, loses_chunk: bool },
+    Replicate {
+        leader: u8,
+        follower: u8,
+        is_heard: bool,
+    },
+    Heartbeat {
+        leader: u8,
+        loses_chunk: bool,
+    },
     /// A replica is elected with the votes of others, a bit each, and proposes a session at a switch.
-    Elect { candidate: u8, voters: u8, switch: u8 },
+    Elect {
+        candidate: u8,
+        voters: u8,
+        switch: u8,
+    },
     /// A leader proposes these voters, a bit each.
-    Change { leader: u8, voters: u8 },
-    Move { leader: u8, switch: u8 },
-    Fence { leader: u8, place: u8 },
-    Transfer { leader: u8, to: u8 },
-    Abort { leader: u8 },
+    Change {
+        leader: u8,
+        voters: u8,
+    },
+    Move {
+        leader: u8,
+        switch: u8,
+    },
+    Fence {
+        leader: u8,
+        place: u8,
+    },
+    Transfer {
+        leader: u8,
+        to: u8,
+    },
+    Abort {
+        leader: u8,
+    },
     /// FLUSHDB.
-    Flush { leader: u8, operation: u8 },
+    Flush {
+        leader: u8,
+        operation: u8,
+    },
     /// A copy of the message by which a client opens an id.
-    Open { leader: u8 },
-    Expire { leader: u8 },
+    Open {
+        leader: u8,
+    },
+    Expire {
+        leader: u8,
+    },
     /// Planted: an accepted write is appended to the log.
-    AppendOutside { leader: u8 },
-    RestartSwitch { switch: u8 },
-    RestartReplica { replica: u8 },
-    Wipe { replica: u8 },
+    AppendOutside {
+        leader: u8,
+    },
+    RestartSwitch {
+        switch: u8,
+    },
+    RestartReplica {
+        replica: u8,
+    },
+    Wipe {
+        replica: u8,
+    },
     /// Time passes for one clock (replicas first, then switches), or (`None`) for all.
     Tick(Option<u8>),
 }
