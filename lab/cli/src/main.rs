@@ -70,6 +70,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Command {
     /// Run benchmarks on this machine
     Bench(bench::Args),

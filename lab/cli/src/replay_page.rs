@@ -33,6 +33,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     files::check_output("--page", &args.page)?;
     command::run_then(&args.replay, |plan, outcome| {
         let envelope = Envelope::new("replay", summary::measures(plan, outcome));
-        Ok(files::write(&args.page, &report::page(plan, outcome, &envelope)?)?)
+        files::write(&args.page, &report::page(plan, outcome, &envelope)?)
     })
 }

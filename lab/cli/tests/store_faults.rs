@@ -97,7 +97,7 @@ fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Durati
         KvClient::builder().switches(store.addresses.clone()).timeout(Duration::from_secs(2)).connect().unwrap();
     let tally = Tally::default();
     let said: Said = std::thread::scope(|scope| {
-        let mut clients = Clients { tally: &tally, load: Some(common::load(&store, "100", &history)) };
+        let mut clients = Clients { tally: &tally, load: Some(common::load(store, "100", &history)) };
         scope.spawn(|| tally.count(&client));
         tally.wait_for_more();
         fault(store, &tally);

@@ -17,10 +17,12 @@ use midflight_cli::{NamedProgram, OtherEngine, SwitchArgs, run_reads_in, run_tas
 use midflight_control::{Config, ReadsTable, TasksTable};
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::reads::ReadsProgram;
-use midflight_host::{Error, InProcess};
+use midflight_host::{EnginePlace, Error, Hosted, InProcess};
 use midflight_terminal::usage;
 use queue::Queue;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -88,10 +90,14 @@ fn poll(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    match args.switch.program()? {
-        NamedProgram::Tasks if args.engine.is_bmv2() => run_tasks_in(&args.switch, in_bmv2(args)?),
-        NamedProgram::Tasks => run_tasks_in(&args.switch, in_model(args)?),
-        NamedProgram::Reads if args.engine == Engine::AsicSafe => run_reads_in(&args.switch, reads_in_model()),
+    let Args { engine, interface, poll, switch } = args;
+    match switch.program()? {
+        NamedProgram::Tasks if engine.is_bmv2() => {
+            run_tasks_in(switch, &InBmv2 { engine: *engine, interfaces: interface.clone(), poll: *poll })
+        }
+        NamedProgram::Tasks if !interface.is_empty() => Err(usage::error("--interface is for BMv2: say --engine bmv2")),
+        NamedProgram::Tasks => run_tasks_in(switch, &InModel { engine: *engine, poll: *poll }),
+        NamedProgram::Reads if *engine == Engine::AsicSafe => run_reads_in(switch, &StoreInModel),
         NamedProgram::Reads => {
             Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe"))
         }
@@ -99,55 +105,84 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-fn in_model(args: &Args) -> Result<OtherEngine<TasksProgram, TasksTable>> {
-    if !args.interface.is_empty() {
-        return Err(usage::error("--interface is for BMv2: say --engine bmv2"));
-    }
-    let (program, poll) = (args.engine.program(), args.poll);
-    Ok(OtherEngine {
-        name: args.engine.name(),
-        adapt: Box::new(|config: &mut Config| {
-            if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
-                return Err(usage::error("a pipeline serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
-            }
-            config.program.bounds.levels = config.program.bounds.levels.min(Queue::LEVELS_MAX);
-            Ok(())
-        }),
-        start: Box::new(move |place, _| {
-            Ok(Box::new(AsicEngine::new(place.program, Queue::of(program, place.program, poll), place.epoch)?))
-        }),
-    })
+/// A queue of tasks in the model of a switch.
+struct InModel {
+    engine: Engine,
+    poll: Option<Duration>,
 }
 
-fn in_bmv2(args: &Args) -> Result<OtherEngine<TasksProgram, TasksTable>> {
-    let interfaces = args.interface.clone();
-    if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
-        return Err(usage::error("the engine bmv2 serves interfaces: name them, --interface eth0 for example"));
+impl OtherEngine<TasksProgram, TasksTable> for InModel {
+    fn name(&self) -> String {
+        self.engine.name()
     }
-    let (program, poll) = (args.engine.program(), args.poll);
-    Ok(OtherEngine {
-        name: args.engine.name(),
-        adapt: Box::new(|config: &mut Config| {
-            if config.switch.listen.is_ipv6() || config.switch.listen.ip().is_unspecified() {
-                return Err(usage::error(bmv2::ONE_ADDRESS));
-            }
-            config.program.bounds.levels = Queue::LEVELS_MAX;
-            Ok(())
-        }),
-        start: Box::new(move |place, interrupted| {
-            let queue = Queue::of(program, place.program, Some(poll.unwrap_or_default().max(bmv2::POLL_MIN)));
-            Ok(Box::new(Bmv2Engine::start(&place, queue, interfaces, interrupted)?))
-        }),
-    })
+
+    fn adapt(&self, config: &mut Config) -> Result<()> {
+        if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
+            return Err(usage::error("a pipeline serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
+        }
+        let levels = &mut config.program.bounds.levels;
+        *levels = (*levels).min(Queue::LEVELS_MAX);
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        place: &EnginePlace<'_, TasksProgram>,
+        _interrupted: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Hosted<TasksProgram>>, Error> {
+        let queue = Queue::of(self.engine.program(), place.program, self.poll);
+        Ok(Box::new(AsicEngine::new(place.program, queue, place.epoch)?))
+    }
 }
 
-fn reads_in_model() -> OtherEngine<ReadsProgram, ReadsTable> {
-    OtherEngine {
-        name: Engine::AsicSafe.name(),
-        adapt: Box::new(|_| Ok(())),
-        start: Box::new(|place, _| {
-            let reads = AsicReads::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
-            Ok(Box::new(InProcess(reads)))
-        }),
+/// A queue of tasks in BMv2.
+struct InBmv2 {
+    engine: Engine,
+    interfaces: Vec<String>,
+    poll: Option<Duration>,
+}
+
+impl OtherEngine<TasksProgram, TasksTable> for InBmv2 {
+    fn name(&self) -> String {
+        self.engine.name()
+    }
+
+    fn adapt(&self, config: &mut Config) -> Result<()> {
+        if self.interfaces.is_empty() || self.interfaces.iter().any(String::is_empty) {
+            return Err(usage::error("the engine bmv2 serves interfaces: name them, --interface eth0 for example"));
+        }
+        if config.switch.listen.is_ipv6() || config.switch.listen.ip().is_unspecified() {
+            return Err(usage::error(bmv2::ONE_ADDRESS));
+        }
+        config.program.bounds.levels = Queue::LEVELS_MAX;
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        place: &EnginePlace<'_, TasksProgram>,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Hosted<TasksProgram>>, Error> {
+        let poll = self.poll.unwrap_or_default().max(bmv2::POLL_MIN);
+        let queue = Queue::of(self.engine.program(), place.program, Some(poll));
+        Ok(Box::new(Bmv2Engine::start(place, queue, self.interfaces.clone(), interrupted)?))
+    }
+}
+
+/// A store's switch in the model of a switch.
+struct StoreInModel;
+
+impl OtherEngine<ReadsProgram, ReadsTable> for StoreInModel {
+    fn name(&self) -> String {
+        Engine::AsicSafe.name()
+    }
+
+    fn start(
+        &self,
+        place: &EnginePlace<'_, ReadsProgram>,
+        _interrupted: &Arc<AtomicBool>,
+    ) -> Result<Box<dyn Hosted<ReadsProgram>>, Error> {
+        let reads = AsicReads::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
+        Ok(Box::new(InProcess(reads)))
     }
 }

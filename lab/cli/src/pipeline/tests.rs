@@ -2,8 +2,7 @@
 
 use super::*;
 use midflight_host::{
-    Client, ClientOptions, EnginePlace, Executor, ExecutorBuilder, Hosted, Job, Switch, SwitchConfig, SwitchEngine,
-    TaskOutcome,
+    Client, ClientOptions, Executor, ExecutorBuilder, Job, Switch, SwitchConfig, SwitchEngine, TaskOutcome,
 };
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -122,21 +122,31 @@ impl Common {
     }
 }
 
-/// An engine that the laboratory adds.
-pub struct OtherEngine<P: Program, T> {
+/// An engine that the laboratory adds, for a program with this table in the configuration.
+pub trait OtherEngine<P: Program, T> {
     /// Name for the first line and `/status`.
-    pub name: String,
+    fn name(&self) -> String;
+
     /// Adapts the configuration to the engine's abilities.
-    pub adapt: Box<dyn FnOnce(&mut Config<T>) -> Result<()>>,
+    ///
+    /// # Errors
+    /// Of usage, if the engine cannot serve it.
+    fn adapt(&self, _config: &mut Config<T>) -> Result<()> {
+        Ok(())
+    }
+
     /// Starts the engine. Stops early if the flag is set.
-    pub start: Box<dyn FnOnce(EnginePlace<'_, P>, &Arc<AtomicBool>) -> Result<Box<dyn Hosted<P>>, Error>>,
+    ///
+    /// # Errors
+    /// If it cannot run here.
+    fn start(&self, place: &EnginePlace<'_, P>, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Hosted<P>>, Error>;
 }
 
 /// Runs a tasks switch in another engine until a signal.
 ///
 /// # Errors
 /// As the command.
-pub fn run_tasks_in(args: &Common, engine: OtherEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
+pub fn run_tasks_in(args: &Common, engine: &impl OtherEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
     run_in(args, engine)
 }
 
@@ -144,14 +154,14 @@ pub fn run_tasks_in(args: &Common, engine: OtherEngine<TasksProgram, TasksTable>
 ///
 /// # Errors
 /// As the command.
-pub fn run_reads_in(args: &Common, engine: OtherEngine<ReadsProgram, ReadsTable>) -> Result<ExitCode> {
+pub fn run_reads_in(args: &Common, engine: &impl OtherEngine<ReadsProgram, ReadsTable>) -> Result<ExitCode> {
     run_in(args, engine)
 }
 
-fn run_in<P: SwitchProgram>(args: &Common, other: OtherEngine<P, P::Table>) -> Result<ExitCode> {
+fn run_in<P: SwitchProgram>(args: &Common, other: &impl OtherEngine<P, P::Table>) -> Result<ExitCode> {
     let mut config = args.load::<P>()?;
-    (other.adapt)(&mut config)?;
-    serve::<P>(&config, SwitchEngine::Other(other.name), other.start)
+    other.adapt(&mut config)?;
+    serve::<P>(&config, SwitchEngine::Other(other.name()), |place, interrupted| other.start(&place, interrupted))
 }
 
 fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
