@@ -25,7 +25,7 @@ V = TypeVar("V")
 #: Functions that a client keeps for further calls.
 _FUNCTIONS_MAX = 256
 #: From this pickled size on, a function should not be pickled at each call.
-_LARGE = 1 << 20
+_WARN_ABOVE = 1 << 20
 #: Bytes of a function that may be sent without its captured values.
 _TEMPLATE_MAX = 64 << 10
 #: Interval at which a waiting thread checks the clock.
@@ -49,7 +49,7 @@ class Waiter(Protocol):
         """Its end cannot be delivered."""
 
 
-class Joins(Waiter, Protocol):
+class CallWaiter(Waiter, Protocol):
     """Waits for a call that may be in a task with others."""
 
     def _settle(self, outcome: _outcomes.Outcome) -> None:
@@ -147,7 +147,7 @@ def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
             waiter._settle(outcome)
 
 
-def _settle_joined(waiters: tuple[Joins, ...], kind: int, value: Any) -> None:
+def _settle_joined(waiters: tuple[CallWaiter, ...], kind: int, value: Any) -> None:
     """Ends calls that were submitted one by one and joined to one task."""
     if kind == _outcomes.CANCELLED:
         for waiter in waiters:
@@ -364,7 +364,7 @@ class Core:
         self.native.check()
         dependencies = Dependencies.of(function)
         known = self._pickle(function, settings, before)
-        if before and known.length > _LARGE:
+        if before and known.length > _WARN_ABOVE:
             warnings.warn(
                 f"{_pickling.place_of(function)} has {known.length >> 20} MiB, and is pickled each time that it is submitted: "
                 f"share what it has (client.share), and give it as argument",
@@ -462,7 +462,7 @@ class Core:
         return pickled, blobs[len(function.shared) :]
 
     def submit_one(
-        self, waiter: Joins, function: Function, call: _entries.Pickled, shared: list[_native.Blob]
+        self, waiter: CallWaiter, function: Function, call: _entries.Pickled, shared: list[_native.Blob]
     ) -> int:
         """Submits a call, which may be joined with others if it has no buffers and no shared arguments. Waits for room."""
         if shared or not isinstance(call, bytes):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 #: Tasks that are open while their size still grows.
 _FIRST_TASKS = 64
 #: Calls that a task returns are submitted again in at most this many tasks.
-_PIECES = 16
+_RETURNED_TASKS_MAX = 16
 #: Bytes of pickles in one task.
 _TASK_BYTES = 256 << 10
 
@@ -168,7 +168,7 @@ class _Task:
         if self._rest is None:
             self._first = first
             self._ran = 0
-            size = max(1, (self._stop - first) // _PIECES)
+            size = max(1, (self._stop - first) // _RETURNED_TASKS_MAX)
             self._rest = deque(
                 (start, min(start + size, self._stop)) for start in range(first, self._stop, size)
             )

@@ -42,7 +42,7 @@ _GIVE_BACK_AFTER = 0.02
 #: Maximum bytes of results sent with the returned calls, so that they fit into a packet.
 _TOLD_BYTES = 1000
 #: A call that has had open calls for this many seconds lends its slot, even if Midflight cannot see it wait.
-_LEND_AFTER = 1.0
+_LEND_UNSEEN_AFTER = 1.0
 #: Interval of this check.
 _LOOK_EVERY = 0.1
 #: Bytes of one read: a short call comes in one piece.
@@ -285,7 +285,7 @@ class _Worker:
             self._open_since = None
         elif self._open_since is None:
             self._open_since = now
-        has_waited = self._open_since is not None and now - self._open_since >= _LEND_AFTER
+        has_waited = self._open_since is not None and now - self._open_since >= _LEND_UNSEEN_AFTER
         with self._connection.lock:
             if self._number != number:
                 return

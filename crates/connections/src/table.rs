@@ -37,7 +37,7 @@ struct Entry<T> {
 enum State {
     Silent,
     /// Served and idle: closing it costs its owner only a new connection.
-    Resting,
+    Idle,
     /// Progress since it was opened; being served.
     Served,
 }
@@ -90,7 +90,7 @@ impl<T> Table<T> {
 
     pub(super) fn rest(&mut self, id: u64) {
         if let Some(entry) = self.open.get_mut(&id) {
-            entry.state = entry.state.min(State::Resting);
+            entry.state = entry.state.min(State::Idle);
         }
     }
 
@@ -117,7 +117,7 @@ impl<T> Table<T> {
         let after = self.give_way_after?;
         let gives_way = |entry: &Entry<T>| match entry.state {
             State::Silent => now.duration_since(entry.progress) >= after,
-            State::Resting => true,
+            State::Idle => true,
             State::Served => false,
         };
         let candidates = self.open.iter().filter(|(_, entry)| entry.source == source && gives_way(entry));

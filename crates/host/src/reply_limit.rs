@@ -11,10 +11,10 @@ use midflight_endpoint::mutants::planted;
 use std::net::IpAddr;
 
 /// Below this many waiting bytes, everyone is answered.
-const FEW: usize = 64 << 10;
+const ALL_ANSWERED_BELOW: usize = 64 << 10;
 /// Below this, unknown neighbours are answered too: some 300 at 800 bytes per answer. From 512 on, the kernel would forget others
 /// (`gc_thresh2`).
-const SOME: usize = 256 << 10;
+const UNKNOWN_ANSWERED_BELOW: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -47,7 +47,7 @@ impl ReplyLimit {
 /// Judges an answer while `unsent` bytes wait in a send buffer of `buffer` bytes.
 fn judge(unsent: usize, buffer: usize, neighbour: impl FnOnce() -> Neighbour) -> Result<(), Refused> {
     let all = if planted(89) { buffer } else { buffer / 4 * 3 };
-    let [few, some] = [FEW.min(buffer / 8), SOME.min(buffer / 2)];
+    let [few, some] = [ALL_ANSWERED_BELOW.min(buffer / 8), UNKNOWN_ANSWERED_BELOW.min(buffer / 2)];
     match unsent {
         _ if unsent < few => Ok(()),
         _ if unsent >= all => Err(Refused::Full),
@@ -82,8 +82,8 @@ mod tests {
                 assert_eq!(judge(unsent, buffer, || Neighbour::Present), Ok(()), "{unsent} of {buffer}");
                 let [of_absent, of_unknown] =
                     [Neighbour::Absent, Neighbour::Unknown].map(|neighbour| judge(unsent, buffer, || neighbour));
-                assert_eq!(of_absent.is_ok(), unsent < FEW.min(buffer / 8), "{unsent} of {buffer}");
-                assert_eq!(of_unknown.is_ok(), unsent < SOME.min(buffer / 2), "{unsent} of {buffer}");
+                assert_eq!(of_absent.is_ok(), unsent < ALL_ANSWERED_BELOW.min(buffer / 8), "{unsent} of {buffer}");
+                assert_eq!(of_unknown.is_ok(), unsent < UNKNOWN_ANSWERED_BELOW.min(buffer / 2), "{unsent} of {buffer}");
             }
         }
     }

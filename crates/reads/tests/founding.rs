@@ -103,13 +103,13 @@ fn r2_a_founder_that_is_killed_in_any_batch_founds_on_or_has_begun() {
             let mut replica = start(&files, true).unwrap();
             assert!([(0, 0, 0), (3, 1, 1)].contains(&begun(&replica)), "{files:?}");
             assert_eq!(replica.status(NOW).role, Role::Founder, "{files:?}");
-            let is_void = begun(&replica).0 == 0;
+            let is_blank = begun(&replica).0 == 0;
             while let Some(batch) = replica.poll_persist() {
                 batch.changes.iter().for_each(|change| write(&mut files, change));
                 replica.persisted(NOW, batch.id);
             }
             let again = start(&files, false).map(|replica| begun(&replica));
-            assert!(matches!(again, Err(StartError::NoFiles(1))) == is_void, "{again:?}: {files:?}");
+            assert!(matches!(again, Err(StartError::NoFiles(1))) == is_blank, "{again:?}: {files:?}");
         }
         batch.iter().for_each(|change| write(&mut before, change));
     }

@@ -49,15 +49,20 @@ fn shell_lines(page: &str) -> Vec<&str> {
     lines
 }
 
-/// Subcommands of `midflight` and options before a `--`. After `-p` it is a cargo package.
-fn calls(line: &str) -> Vec<Vec<&str>> {
+/// Subcommands of `midflight-lab` alone.
+const OF_LABORATORY: [&str; 11] =
+    ["attack", "baseline", "bench", "check", "faults", "load", "net", "pipeline", "replay-page", "sim", "soak"];
+
+/// Each call of one of the commands: which, its subcommands, and options before a `--`. After `-p` it is a cargo package.
+fn calls(line: &str) -> Vec<(&str, Vec<&str>)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let starts = words
         .iter()
         .enumerate()
-        .filter(|&(at, word)| *word == "midflight" && (at == 0 || words[at - 1] != "-p"))
-        .map(|(at, _)| at + 1);
-    starts.map(|at| words[at..].iter().take_while(|w| !["--", "|", ">", "<"].contains(w)).copied().collect()).collect()
+        .filter(|&(at, word)| ["midflight", "midflight-lab"].contains(word) && (at == 0 || words[at - 1] != "-p"))
+        .map(|(at, _)| at);
+    let arguments = |at: usize| words[at + 1..].iter().take_while(|w| !["--", "|", ">", "<"].contains(w)).copied();
+    starts.map(|at| (words[at], arguments(at).collect())).collect()
 }
 
 fn help(subcommands: &[&str]) -> String {
@@ -72,17 +77,19 @@ fn commands_of_the_guide_have_these_flags() {
     let mut checked = 0;
     let pages = pages();
     for (path, page) in &pages {
-        for call in shell_lines(page).into_iter().flat_map(calls) {
+        for (command, call) in shell_lines(page).into_iter().flat_map(calls) {
+            let is_of_laboratory = OF_LABORATORY.contains(&call[0]);
+            assert_eq!(is_of_laboratory, command == "midflight-lab", "{path}: {command} {}", call[0]);
             let depth = match call[0] {
                 "baseline" => 3,
-                "bench" | "cache" | "check" | "job" | "kv" | "lab" | "sim" => 2,
+                "bench" | "cache" | "check" | "job" | "kv" | "load" | "net" | "sim" => 2,
                 _ => 1,
             }
             .min(call.len());
             let help = helps.entry(call[..depth].to_vec()).or_insert_with(|| help(&call[..depth]));
             let known: BTreeSet<&str> = help.split([' ', ',', '\n', '=']).collect();
             for flag in call.iter().filter(|word| word.starts_with('-')) {
-                assert!(known.contains(flag), "{path}: midflight {}: {flag} does not exist", call.join(" "));
+                assert!(known.contains(flag), "{path}: {command} {}: {flag} does not exist", call.join(" "));
                 checked += 1;
             }
         }
@@ -99,8 +106,8 @@ fn first_cells<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
 
 #[test]
 fn errors_of_the_guide_stand_in_the_code() {
-    let code: String =
-        files(root().join("crates"), ".rs").into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let sources = ["crates", "lab"].into_iter().flat_map(|wing| files(root().join(wing), ".rs"));
+    let code: String = sources.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for page in ["docs/troubleshooting.md", "docs/store.md"] {
         let page = std::fs::read_to_string(root().join(page)).unwrap();
         for message in first_cells(&page, "## Errors") {

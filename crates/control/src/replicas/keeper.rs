@@ -47,7 +47,7 @@ pub struct KeeperCounters {
     /// Messages of an older term than the current one.
     pub older_term: u64,
     /// Messages of a term too far beyond the current one.
-    pub absurd_term: u64,
+    pub impossible_term: u64,
     /// SETs for this operator before its restart.
     pub other_incarnation: u64,
     /// SETs before which others are missing, or after which others came.
@@ -166,7 +166,7 @@ impl RuleKeeper {
         // A keeper that followed an impossible term would refuse every controller from then on.
         let most = if self.term == Term::NONE { TERM_MAX / 2 } else { self.term.number.saturating_add(TERM_LEAP) };
         if term.number > most {
-            self.counters.absurd_term += 1;
+            self.counters.impossible_term += 1;
             return false;
         }
         if term > self.term {

@@ -77,7 +77,7 @@ pub struct RsNodeLine {
     pub id: u16,
     /// Its operator's name, while it has one.
     pub switch: Option<String>,
-    /// `preparing`, `serving`, `retiring`, `removing` or `resting`.
+    /// `preparing`, `serving`, `retiring`, `removing` or `quarantined`.
     pub used: String,
 }
 
@@ -240,7 +240,7 @@ fn word(used: UseOfId) -> &'static str {
         UseOfId::Serving => "serving",
         UseOfId::Retiring => "retiring",
         UseOfId::Removing => "removing",
-        UseOfId::Resting => "resting",
+        UseOfId::Quarantined => "quarantined",
     }
 }
 
@@ -249,7 +249,7 @@ fn by_name(c: &ControllerCounters) -> ShellCounters {
         ("reports", c.reports),
         ("stale", c.stale),
         ("foreign", c.foreign),
-        ("terms_absurd", c.terms_absurd),
+        ("impossible_terms", c.impossible_terms),
         ("refused", c.refused),
         ("orders_refused", c.orders_refused),
         ("sets", c.sets),

@@ -40,7 +40,7 @@ impl ControllerDetail {
             let OperatorLine { is_alive, is_up_to_date, is_barred, refused, load_per_s, .. } = operator;
             (*is_alive, *refused == 0, *is_up_to_date, !is_barred, Reverse(*load_per_s))
         });
-        rsnodes.retain(|rsnode| rsnode.used != "resting");
+        rsnodes.retain(|rsnode| rsnode.used != "quarantined");
         let at: BTreeMap<u16, Option<String>> =
             rsnodes.iter().map(|rsnode| (rsnode.id, rsnode.switch.clone())).collect();
         groups.sort_by_key(|group| {

@@ -11,6 +11,8 @@ mod wrong;
 
 use midflight_host::agent::{Agent, AgentCounters, AgentOptions};
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Longest wait of a test.
@@ -31,6 +33,10 @@ fn start(options: AgentOptions) -> Agent {
 
 fn wait_for(agent: &Agent, what: &str, is_so: impl Fn(AgentCounters) -> bool) {
     wait_until(what, || is_so(agent.report().counters), || format!("{:?}", agent.report()));
+}
+
+fn wait_for_flag(flag: &AtomicBool) {
+    wait_until("the flag is set", || flag.load(Relaxed), String::new);
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool, or: impl Fn() -> String) {

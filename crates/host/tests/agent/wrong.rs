@@ -2,11 +2,13 @@
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::scripted::{Scripted, answer, behaves};
-use crate::{PATIENCE, options, start, wait_for, wait_until};
+use crate::{PATIENCE, options, start, wait_for, wait_for_flag, wait_until};
 use midflight_host::agent::AgentOptions;
 use midflight_wire::replicas::store::StoreAnswer;
 use std::net::TcpListener;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn value(value: &[u8]) -> Vec<u8> {
@@ -16,22 +18,24 @@ fn value(value: &[u8]) -> Vec<u8> {
 /// The late answer comes on the same connection, and must not be taken for that of the next request.
 #[test]
 fn a_store_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
-    let store = Scripted::start(|number, talk| {
+    let (is_refused, has_answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (refused, answered) = (Arc::clone(&is_refused), Arc::clone(&has_answered));
+    let store = Scripted::start(move |number, talk| {
         if number > 0 {
             return behaves(talk);
         }
         while let Some(line) = talk.line() {
-            std::thread::sleep(Duration::from_millis(400));
+            wait_for_flag(&refused);
             answer(talk, &line);
+            answered.store(true, Relaxed);
         }
     });
     let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
-    let begin = Instant::now();
     assert_eq!(asker.ask(&get("one")), Back::Refused);
-    assert!((300..390).contains(&begin.elapsed().as_millis()), "{:?}", begin.elapsed());
+    is_refused.store(true, Relaxed);
     assert_eq!(asker.get("two"), value(b"two"));
-    std::thread::sleep(Duration::from_millis(150));
+    wait_for_flag(&has_answered);
     assert_eq!(asker.get("three"), value(b"three"));
     let report = agent.report();
     assert_eq!((report.counters.store_timeouts, report.server.given_up, report.server.late_answers), (1, 1, 0));

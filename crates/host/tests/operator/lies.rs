@@ -117,7 +117,7 @@ fn n8_what_a_lying_operator_says_is_counted_and_costs_the_others_nothing() {
         let report = controller.report();
         let counters = report.status.counters;
         let lies = [
-            counters.terms_absurd,
+            counters.impossible_terms,
             counters.statistics_foreign,
             counters.statistics_backwards,
             counters.stale,

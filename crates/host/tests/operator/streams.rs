@@ -265,7 +265,7 @@ fn n8_a_term_that_cannot_be_is_not_followed() {
     stream.send(&ControlMessage::Ask(Ask { number: 2, term: Some(largest), inventory: None }));
     assert!(matches!(stream.answer(), Some(ControlMessage::Refused(_))));
     let report = operator.keeper.report();
-    assert_eq!((report.term, report.messages.absurd_term), (TERM, 1));
+    assert_eq!((report.term, report.messages.impossible_term), (TERM, 1));
     stream.ask(3);
 }
 

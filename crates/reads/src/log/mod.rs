@@ -253,7 +253,7 @@ impl Log {
 
     /// Whether it has no entry, snapshot, term or vote.
     #[must_use]
-    pub fn is_void(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.last_index() == 0 && self.snapshot.is_none() && self.hard_state == HardState::default()
     }
 

@@ -71,7 +71,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Resul
     let numbers: Vec<_> = kept.iter().map(|part| part.number).collect();
     let replayed = replay::replay(kept, snapshot.as_ref())?;
     let last = replayed.last();
-    let start = if replayed.is_void { Start::Snapshot { number: newest.number, last } } else { Start::After(last) };
+    let start = if replayed.is_blank { Start::Snapshot { number: newest.number, last } } else { Start::After(last) };
     let parts = numbers.into_iter().zip(&replayed.highest).map(|(number, &highest)| Part { number, highest }).collect();
     let left = Left { run, repairs, retired, parts, end, known, named, start, snapshot: newest.number, last_snapshot };
     let log = Log::new(Disk::after(identity, left), number, replayed, snapshot.clone());

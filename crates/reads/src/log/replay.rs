@@ -12,7 +12,7 @@ pub(super) struct Replayed {
     pub(super) before: Point,
     pub(super) entries: VecDeque<Entry>,
     /// The snapshot has replaced everything in the parts.
-    pub(super) is_void: bool,
+    pub(super) is_blank: bool,
     /// The highest entry index in each part.
     pub(super) highest: Vec<u64>,
 }
@@ -95,7 +95,7 @@ impl Replayed {
         };
         if met != Some(end) {
             self.restart(end);
-            self.is_void = true;
+            self.is_blank = true;
         }
         Ok(())
     }

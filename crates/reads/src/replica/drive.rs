@@ -270,8 +270,8 @@ impl Endpoint for Replica {
             self.node.stay_silent(now);
         } else {
             if self.node.has_lost_quorum(now) {
-                let heir = self.heir(|_| true);
-                self.node.resign(now, heir);
+                let successor = self.choose_successor(|_| true);
+                self.node.resign(now, successor);
             }
             self.node.handle_timeout(now);
         }

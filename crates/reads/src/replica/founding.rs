@@ -54,12 +54,12 @@ pub enum Refusal {
 impl Founding {
     /// `None` if the log's store has begun, or the replica is not a founder.
     pub(super) fn of(log: &Log, id: u64, first: &[Member], founders: &Founders) -> Option<Self> {
-        let is_void = log.is_void();
+        let is_blank = log.is_blank();
         let has_begun = log.hard_state().term > FIRST || log.last_index() > FIRST || founders.is_empty();
-        if first.is_empty() || !is_void && has_begun {
+        if first.is_empty() || !is_blank && has_begun {
             return None;
         }
-        let own = log.number().filter(|_| is_void).map(|number| (id, number));
+        let own = log.number().filter(|_| is_blank).map(|number| (id, number));
         Some(Self {
             first: first.to_vec(),
             offers: own.into_iter().collect(),

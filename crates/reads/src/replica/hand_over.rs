@@ -46,7 +46,7 @@ impl Replica {
         let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
             Some(leader) if leader == to => Ok(()),
             Some(leader) => Err(HandOverError::Other(leader)),
-            None if now >= until => Err(HandOverError::Nobody),
+            None if now >= until => Err(HandOverError::NoLeader),
             None => return,
         };
         self.hand_over = None;

@@ -98,7 +98,7 @@ pub enum HandOverError {
         "the wanted replica did not take over, and this one has stepped down; it knows of no leader yet. `midflight kv members` shows \
          who leads"
     )]
-    Nobody,
+    NoLeader,
 }
 
 /// A learner gets its vote when it lacks no more entries than this. A follower always lacks some in flight.

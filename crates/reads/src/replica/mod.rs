@@ -234,7 +234,7 @@ impl Replica {
         let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
         let drawn = Pcg64::seed_from_u64(config.seed).random();
         let mut recovered = Log::recover(identity, files, config.founders.get(&config.id).copied().unwrap_or(drawn))?;
-        if recovered.log.is_void() && !config.initial.is_empty() {
+        if recovered.log.is_blank() && !config.initial.is_empty() {
             // A crash in the first batches leaves files without a state, and nothing was acknowledged. But they may also be all that is
             // left.
             if !config.founds {
@@ -249,7 +249,7 @@ impl Replica {
             // A founder is not a member before all others are.
             None => (State { members: Vec::new(), ..State::new(&config) }, 0),
         };
-        let first = if recovered.log.is_void() { &config.initial } else { &state.members };
+        let first = if recovered.log.is_blank() { &config.initial } else { &state.members };
         let founding = Founding::of(&recovered.log, config.id, first, &state.founders);
         if config.mode == Mode::Unreplicated && state.members.len() > 1 {
             return Err(ConfigError::Replicated(state.members.len()).into());

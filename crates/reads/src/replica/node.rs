@@ -248,9 +248,9 @@ impl Node {
         }
     }
 
-    /// Resigns and asks `heir` to campaign at once, because replicas that still hear this leader would wait for their promise.
-    pub(super) fn resign(&mut self, now: Nanos, heir: Option<u64>) {
-        if let Some(to) = heir {
+    /// Resigns and asks `successor` to campaign at once, because replicas that still hear this leader would wait for their promise.
+    pub(super) fn resign(&mut self, now: Nanos, successor: Option<u64>) {
+        if let Some(to) = successor {
             let mut message = Message::default();
             message.set_msg_type(MessageType::MsgTimeoutNow);
             (message.from, message.to, message.term) = (self.raw.raft.id, to, self.term());

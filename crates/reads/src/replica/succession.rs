@@ -7,7 +7,7 @@ use midflight_endpoint::Nanos;
 impl Replica {
     /// The voter that `may` lead and has the longest known log, among those heard about as late as any other: a leader that hears none
     /// cannot tell which have failed since.
-    pub(super) fn heir(&self, may: impl Fn(u64) -> bool) -> Option<u64> {
+    pub(super) fn choose_successor(&self, may: impl Fn(u64) -> bool) -> Option<u64> {
         let learner = self.node.learner();
         let others = self.state.members.iter().map(|member| member.id);
         let others: Vec<u64> = others.filter(|&id| id != self.config.id && Some(id) != learner && may(id)).collect();
@@ -31,8 +31,8 @@ impl Replica {
         let Some(sessions) = self.sessions.as_ref().filter(|_| !self.node.is_handing_over()) else { return };
         let since = self.node.leads_since().unwrap_or(now);
         let reaching: Vec<u64> = sessions.reach_better(now, since).filter(|&id| self.is_heard(now, id)).collect();
-        if let Some(heir) = self.heir(|id| reaching.contains(&id))
-            && self.node.transfer(now, heir)
+        if let Some(successor) = self.choose_successor(|id| reaching.contains(&id))
+            && self.node.transfer(now, successor)
         {
             self.counters.handed_over_to_reach += 1;
         }

@@ -88,7 +88,7 @@ fn a_hand_over_that_fails_says_so_in_time() {
     world.call(leader, |replica, now| replica.transfer(now, leader % 3 + 1)).unwrap();
     (1..=3).filter(|id| *id != leader).for_each(|id| world.kill(id));
     world.run(10 * Timing::default().promise);
-    assert_eq!(outcome(&world, leader), Some(Err(HandOverError::Nobody)));
+    assert_eq!(outcome(&world, leader), Some(Err(HandOverError::NoLeader)));
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Executor {
 
     /// The next idle slot that may wait, ordinary ones first.
     fn next_resting(&self) -> Option<u32> {
-        [Kind::Ordinary, Kind::Spare].into_iter().find_map(|kind| self.slots.one_in(kind, State::Resting, |_| true))
+        [Kind::Ordinary, Kind::Spare].into_iter().find_map(|kind| self.slots.one_in(kind, State::Idle, |_| true))
     }
 
     /// Whether a worker is free without a waiting slot or a ready task.

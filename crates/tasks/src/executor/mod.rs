@@ -157,7 +157,7 @@ impl Executor {
         for local in self.slots.locals() {
             match self.slots.get(local).map(|slot| slot.state) {
                 Some(State::Unregistered) => self.slots.enter(local, State::Gone),
-                Some(State::Waiting | State::Resting | State::Ready | State::Returning) => self.slots.leave(local),
+                Some(State::Waiting | State::Idle | State::Ready | State::Returning) => self.slots.leave(local),
                 _ => {}
             }
         }
@@ -289,7 +289,7 @@ impl Executor {
         let expecting = census.all(State::Waiting) > census.got_no_op || is_releasing || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         let has_tasks = census.all(State::Running) + census.all(State::Ready) > 0;
-        let rests = census.of(Kind::Ordinary, State::Resting) > 0; // it must stay registered
+        let rests = census.of(Kind::Ordinary, State::Idle) > 0; // it must stay registered
         let has_slots_to_name = has_tasks || rests || census.all(State::Returning) > 0;
         match self.keepalive_due {
             None if has_slots_to_name => self.keepalive_due = Some(now + self.link.lease / 3),

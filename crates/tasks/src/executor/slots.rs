@@ -25,7 +25,7 @@ pub(super) enum State {
     /// Not registered. Must register, unless it is a prefetch or spare slot.
     Unregistered,
     /// Registered and idle: a prefetch slot, or its worker runs a prefetched task.
-    Resting,
+    Idle,
     /// Has asked for a task.
     Waiting,
     /// Has a task that has not started, because all workers are busy.
@@ -291,7 +291,7 @@ impl Slots {
         }
         *self.census.registered_mut(kind) -= 1;
         match state {
-            State::Waiting | State::Resting | State::Returning | State::Ready => {
+            State::Waiting | State::Idle | State::Returning | State::Ready => {
                 self.ready.retain(|(ready, _)| state != State::Ready || *ready != local);
                 self.enter(local, State::Unregistered);
                 return kind == Kind::Ordinary;
@@ -525,7 +525,7 @@ impl Slots {
                 State::Waiting if is_ahead => &mut self.asks,
                 State::Waiting => &mut self.waits,
                 State::Leaving | State::Returning => &mut self.leaves,
-                State::Unregistered | State::Resting | State::Ready | State::Running | State::Gone => continue,
+                State::Unregistered | State::Idle | State::Ready | State::Running | State::Gone => continue,
             };
             if std::mem::take(&mut slot.got_no_op) {
                 slot.tries = 0;

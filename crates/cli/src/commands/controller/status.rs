@@ -97,7 +97,7 @@ fn rsnodes(s: &ControllerSnapshot) -> String {
         groups.collect::<Vec<_>>().join(" ")
     };
     let mut text = String::from("\nRSNodes\n");
-    for rsnode in s.rsnodes.iter().filter(|rsnode| rsnode.used != "resting") {
+    for rsnode in s.rsnodes.iter().filter(|rsnode| rsnode.used != "quarantined") {
         let switch = rsnode.switch.as_deref().unwrap_or("nobody");
         text += &format!("  {:5} {switch:12} {:10} {}\n", rsnode.id, rsnode.used, of(Some(rsnode.id)));
     }

@@ -226,7 +226,7 @@ fn of_keeper(report: &KeeperReport) -> Vec<(&'static str, u64)> {
         ("control_sets", messages.sets),
         ("control_repeated", messages.repeated),
         ("control_older_term", messages.older_term),
-        ("control_absurd_term", messages.absurd_term),
+        ("control_impossible_term", messages.impossible_term),
         ("control_other_incarnation", messages.other_incarnation),
         ("control_out_of_sequence", messages.out_of_sequence),
         ("control_orders_refused", messages.orders_refused),

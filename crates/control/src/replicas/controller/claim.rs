@@ -180,7 +180,7 @@ impl Controller {
             }
             // From an old plan, at an operator that was out of reach.
             None => self.ids.set(id, RsNode { operator: None, used: Use::Removing }),
-            Some(RsNode { used: Use::Resting(_), .. }) => self.ids.set_use(id, Use::Removing),
+            Some(RsNode { used: Use::Quarantined(_), .. }) => self.ids.set_use(id, Use::Removing),
             Some(_) => {}
         }
         self.ids.note_newest(id);

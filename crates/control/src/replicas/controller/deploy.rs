@@ -238,9 +238,9 @@ impl Controller {
                     self.channels.iter_mut().for_each(|channel| channel.need(Key::RsNode(id)));
                 }
                 Use::Removing if !is_label(id) && !self.may_be_known(id) => {
-                    self.ids.set_use(id, Use::Resting(self.now));
+                    self.ids.set_use(id, Use::Quarantined(self.now));
                 }
-                Use::Resting(since) if passed(since) || planted(261) => self.ids.free(id),
+                Use::Quarantined(since) if passed(since) || planted(261) => self.ids.free(id),
                 _ => {}
             }
         }

@@ -48,7 +48,7 @@ pub enum Event {
         outcome: Option<Outcome>,
     },
     /// An operator reported an impossible term. The controller ignores the report.
-    TermAbsurd {
+    ImpossibleTerm {
         /// The operator.
         operator: usize,
         /// The term.
@@ -127,7 +127,7 @@ pub struct ControllerCounters {
     /// Messages that no operator sends, or of an unknown operator.
     pub foreign: u64,
     /// Messages of operators that follow an impossible term: not accepted.
-    pub terms_absurd: u64,
+    pub impossible_terms: u64,
     /// Messages that operators refused.
     pub refused: u64,
     /// Orders that operators did not carry out; a repeated refusal is counted once.

@@ -16,7 +16,7 @@ pub(super) enum Use {
     /// Operators remove it.
     Removing,
     /// Quarantined: no operator has had it since this time.
-    Resting(Nanos),
+    Quarantined(Nanos),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -197,8 +197,8 @@ impl Controller {
         }
         self.channels[operator].term = term;
         if term.number > self.plausible_term() {
-            self.counters.terms_absurd += 1;
-            return self.event(Event::TermAbsurd { operator, term });
+            self.counters.impossible_terms += 1;
+            return self.event(Event::ImpossibleTerm { operator, term });
         }
         self.highest = self.highest.max(term);
         if self.role.term().is_some_and(|mine| term > mine) {

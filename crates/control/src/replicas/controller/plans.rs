@@ -29,7 +29,7 @@ impl Controller {
     pub(super) fn barred(&self) -> BTreeSet<usize> {
         let are_ids_held_back = self.are_ids_held_back();
         let is_barred = |operator: &usize| {
-            let has_id = self.ids.of(*operator, |used| !matches!(used, Use::Removing | Use::Resting(_))).is_some();
+            let has_id = self.ids.of(*operator, |used| !matches!(used, Use::Removing | Use::Quarantined(_))).is_some();
             self.channels[*operator].is_barred(self.now, self.config.barred_for) || (are_ids_held_back && !has_id)
         };
         (0..self.channels.len()).filter(is_barred).collect()

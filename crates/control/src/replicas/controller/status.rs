@@ -42,7 +42,7 @@ pub enum UseOfId {
     /// Operators remove it.
     Removing,
     /// Quarantined: no operator has it, and it may not be reused yet.
-    Resting,
+    Quarantined,
 }
 
 /// An operator, as its controller sees it.
@@ -115,7 +115,7 @@ impl Controller {
                 Use::Serving => UseOfId::Serving,
                 Use::Retiring(_) => UseOfId::Retiring,
                 Use::Removing => UseOfId::Removing,
-                Use::Resting(_) => UseOfId::Resting,
+                Use::Quarantined(_) => UseOfId::Quarantined,
             };
             (id, node.operator, used)
         });

@@ -16,7 +16,7 @@ impl Log {
     pub(super) fn event(&self, now: Nanos, network: &Network, event: &Event) {
         match event {
             // An operator may cause several per second.
-            Event::Refused { .. } | Event::TermAbsurd { .. } if !self.refused.may_log(now) => {}
+            Event::Refused { .. } | Event::ImpossibleTerm { .. } if !self.refused.may_log(now) => {}
             _ => log(network, event),
         }
     }
@@ -32,7 +32,7 @@ fn log(network: &Network, event: &Event) {
             term.number,
             term.controller
         ),
-        Event::TermAbsurd { operator, term } => tracing::warn!(
+        Event::ImpossibleTerm { operator, term } => tracing::warn!(
             "operator {} says that it follows term {}, which cannot be: it counts as dead; start it again",
             name(*operator),
             term.number

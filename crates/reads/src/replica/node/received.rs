@@ -52,8 +52,8 @@ impl Node {
                 let is_bound = now < self.promise || self.has_lease(now);
                 let is_bound = is_bound && message.get_context() != TRANSFER && !planted(125);
                 // An empty log must not vote: if its data is lost, any log would look up to date.
-                let is_void = self.last_index() == 0 && !planted(189);
-                if is_bound || is_void {
+                let is_blank = self.last_index() == 0 && !planted(189);
+                if is_bound || is_blank {
                     return Err(Refused::Promised);
                 }
             }

@@ -63,7 +63,7 @@ impl Slots {
 
     /// Makes a registered slot idle. If its last task is done, the switch must still be told.
     pub(in super::super) fn take_rest(&mut self, local: u32) {
-        self.enter(local, State::Resting);
+        self.enter(local, State::Idle);
         if self.is_ahead(local) {
             let is_told = !self.slots[local as usize].done;
             if is_told { &mut self.idle } else { &mut self.untold }.push(local);
@@ -75,7 +75,7 @@ impl Slots {
         self.next_untold().or_else(|| {
             let slots = &self.slots;
             let is_idle =
-                |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].registered;
+                |local: &u32| slots[*local as usize].state == State::Idle && slots[*local as usize].registered;
             std::iter::from_fn(|| self.idle.pop()).find(is_idle)
         })
     }
@@ -83,7 +83,7 @@ impl Slots {
     /// An idle prefetch slot whose last task the switch does not know to be done.
     pub(in super::super) fn next_untold(&mut self) -> Option<u32> {
         let slots = &self.slots;
-        let is_untold = |local: &u32| slots[*local as usize].state == State::Resting && slots[*local as usize].done;
+        let is_untold = |local: &u32| slots[*local as usize].state == State::Idle && slots[*local as usize].done;
         std::iter::from_fn(|| self.untold.pop()).find(is_untold)
     }
 
@@ -179,7 +179,7 @@ impl Slots {
     pub(in super::super) fn unused(&self, before: Nanos) -> Vec<u32> {
         let is_unused = |&local: &u32| {
             let slot = &self.slots[local as usize];
-            slot.registered && slot.state == State::Resting && slot.asked <= before
+            slot.registered && slot.state == State::Idle && slot.asked <= before
         };
         (self.ordinary..self.slots.len() as u32).filter(is_unused).collect()
     }

@@ -118,12 +118,12 @@ impl Slots {
         let keeps = match state {
             State::Waiting | State::Ready | State::Running | State::Returning => true,
             State::Leaving => self.pool.is_polled, // a task may be on its way
-            State::Unregistered | State::Resting | State::Gone => false,
+            State::Unregistered | State::Idle | State::Gone => false,
         };
         if keeps || self.pool.counted == 0 {
             return;
         }
-        if planted(40) && state == State::Resting && self.ordinary > 4 {
+        if planted(40) && state == State::Idle && self.ordinary > 4 {
             self.slots[local as usize].bundles = Bundles::default(); // planted bug: a withdrawn wait loses its bundles
         }
         self.free_bundles(local);

@@ -68,7 +68,7 @@ impl Census {
     /// Excess of slots that are parked or have a task, over the number of ordinary slots, less the overdue prefetched runs, plus
     /// the runs that wait for others.
     pub(in super::super) fn surplus(&self) -> i64 {
-        let rest = self.of(Kind::Ordinary, State::Resting) + self.of(Kind::Ordinary, State::Returning);
+        let rest = self.of(Kind::Ordinary, State::Idle) + self.of(Kind::Ordinary, State::Returning);
         self.spare_surplus() - i64::from(rest)
     }
 

@@ -55,7 +55,7 @@ impl Slots {
             State::Waiting => sequence == slot.sequence.wrapping_sub(1),
             // The assignment was on its way when the drain began.
             State::Leaving => sequence == slot.sequence,
-            State::Unregistered | State::Resting | State::Returning | State::Gone => false,
+            State::Unregistered | State::Idle | State::Returning | State::Gone => false,
         };
         let lacks = required & !slot.bundles.mask() != 0;
         if !answered || lacks || sequence == 0 || !slot.extra.has_room_for(assignment) {

@@ -129,7 +129,7 @@ impl Slots {
         {
             self.keepalive += 1;
             let has_task = matches!(slot.state, State::Running | State::Ready);
-            let is_lent = slot.state == State::Resting && self.keepalive <= self.ordinary as usize; // it must stay registered
+            let is_lent = slot.state == State::Idle && self.keepalive <= self.ordinary as usize; // it must stay registered
             // A switch ignores a RELEASE from an unknown address, but answers KEEPALIVE by RESET.
             let is_unheard = slot.state == State::Returning && slot.tries > 1;
             if (has_task || is_lent || is_unheard) && slot.registered {

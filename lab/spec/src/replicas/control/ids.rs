@@ -23,7 +23,7 @@ impl World<'_> {
     pub(super) fn may_give(&self, c: usize, id: u8) -> bool {
         let controller = &self.state.controllers[c];
         let Some(target) = controller.target else { return false };
-        let has_one = controller.id_of(target, |used| !matches!(used, Use::Removing | Use::Resting(_))).is_some();
+        let has_one = controller.id_of(target, |used| !matches!(used, Use::Removing | Use::Quarantined(_))).is_some();
         let rested = controller.before == 0 || self.scope.has(Planted::IdsAtOnceAfterTakeover);
         let heard = self.scope.has(Planted::UnheardIgnored)
             || self.operators().all(|operator| {
@@ -165,7 +165,7 @@ impl World<'_> {
             let used = match node.used {
                 Use::Preparing | Use::Serving if !wanted && !is_label => Use::Retiring(now),
                 Use::Retiring(_) if is_label => Use::Retiring(now),
-                Use::Removing if !is_label && !self.may_be_known(controller, id) => Use::Resting(now),
+                Use::Removing if !is_label && !self.may_be_known(controller, id) => Use::Quarantined(now),
                 _ => continue,
             };
             self.state.controllers[c].ids[usize::from(id)] = Some(RsNode { used, ..node });
@@ -187,7 +187,7 @@ impl World<'_> {
             Some(Use::Retiring(since)) => {
                 !self.is_label(controller, id) && (since == 0 || self.scope.has(Planted::RemovalAtOnce))
             }
-            Some(Use::Resting(since)) => since == 0 || self.scope.has(Planted::ReuseWithoutRest),
+            Some(Use::Quarantined(since)) => since == 0 || self.scope.has(Planted::ReuseWithoutRest),
             _ => false,
         }
     }
@@ -195,7 +195,7 @@ impl World<'_> {
     /// After that time, a retired RSNode is removed, and a quarantined id is free.
     pub(super) fn pass(&mut self, c: usize, id: u8) {
         let Some(node) = self.state.controllers[c].ids[usize::from(id)] else { return };
-        if let Use::Resting(_) = node.used {
+        if let Use::Quarantined(_) = node.used {
             self.state.controllers[c].ids[usize::from(id)] = None;
             return self.act(c);
         }

@@ -104,7 +104,7 @@ impl World<'_> {
         for controller in &mut self.state.controllers {
             controller.before &= !(1 << place);
             for node in controller.ids.iter_mut().flatten() {
-                if let Use::Retiring(since) | Use::Resting(since) = &mut node.used {
+                if let Use::Retiring(since) | Use::Quarantined(since) = &mut node.used {
                     *since &= !(1 << place);
                 }
             }

@@ -114,7 +114,7 @@ pub(super) enum Use {
     Serving,
     Retiring(u8),
     Removing,
-    Resting(u8),
+    Quarantined(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
