@@ -80,7 +80,7 @@ wheel: release ## a wheel of the Python package (target/wheels), tried in an env
 properties: ## the property tests of the protocols and the core SEEDS (10) times, each time with other random cases
 	@set -e; for run in $$(seq $(SEEDS)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 	    echo "PROPTEST_RNG_SEED=$$seed"; \
-	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks reads replicas dataplane spec rmt sim); \
+	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks reads replicas asic spec rmt sim); \
 	done
 
 # Property tests use the same cases each time; `make properties` draws others.

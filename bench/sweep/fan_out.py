@@ -94,7 +94,7 @@ def main():
     parser.add_argument("on", choices=["ray", "dask"])
     parser.add_argument("--cells", required=True, type=pathlib.Path, help="where results are kept")
     parser.add_argument("--address", help="of a running cluster: auto for Ray's on this machine, tcp://HOST:PORT for Dask's")
-    parser.add_argument("--midflight", default="midflight", help="the command, on every worker")
+    parser.add_argument("--midflight", default="midflight-lab", help="the command, on every worker")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes, without --address")
     options = parser.parse_args()
 

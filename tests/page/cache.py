@@ -67,7 +67,7 @@ def watch(bench):
     wait_for(pages, "that it is an RSNode, of a group of its rack", f"{tile('rsnode', 'yes')} && {row('groups', 'labelled')}")
 
     (directory / "cache.toml").write_text(f'operator = "{OPERATOR}"\nservers = {SERVERS}\nreplicas = 3\n'.replace("'", '"'))
-    bench.start("cache", "bench", "--cache", directory / "cache.toml", "--rate", "500", "--keys", "100", "--duration", "600s", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    bench.start("load", "cache", "--cache", directory / "cache.toml", "--rate", "500", "--keys", "100", "--duration", "600s", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(pages, "three servers that answer", tile("servers", "3 of 3"))
     bench.shoot(pages, "cache-whole")
 

@@ -51,7 +51,7 @@ def watch(bench):
         https[n] = http_of(line)
     pages = bench.pages(http_of(said), bench.windows())
     wait_for(pages, "three replicas and a session", f"{tile('replicas', '3 of 3')} && {tile('session', 'term')}")
-    bench.start("kv", "load", "--config", config, "--seconds", "600", "--clients", "3", "--keys", "300", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    bench.start("load", "store", "--config", config, "--seconds", "600", "--clients", "3", "--keys", "300", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     one = next(iter(pages.values()))
     states = {n: state for n, (state, _) in cells(one).items()}
     leader = next(n for n, state in states.items() if state == "leads")

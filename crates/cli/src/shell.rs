@@ -67,7 +67,8 @@ fn end(error: &anyhow::Error) -> ExitCode {
 /// clap would suggest an option with a similar name.
 fn of_parallel(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
-    let is_of_map = error.kind() == ErrorKind::UnknownArgument && error.to_string().contains("Usage: midflight map ");
+    let is_of_map = error.kind() == ErrorKind::UnknownArgument
+        && error.to_string().lines().any(|line| line.starts_with("Usage: midflight") && line.contains(" map "));
     let instead = is_of_map.then(|| instead_of(option)).flatten()?;
     Some(format!("error: map has no {option}: {instead} ({FROM_PARALLEL})"))
 }

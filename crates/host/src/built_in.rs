@@ -88,6 +88,14 @@ impl BuiltIn {
     }
 }
 
+impl BuiltIn {
+    /// Kills the processes that run, and waits for the threads, a second at most.
+    pub fn stop(&self) {
+        self.processes.kill_all();
+        self.workers.close(DROP_PATIENCE);
+    }
+}
+
 impl std::fmt::Debug for BuiltIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BuiltIn").finish_non_exhaustive()
@@ -96,8 +104,7 @@ impl std::fmt::Debug for BuiltIn {
 
 impl Drop for BuiltIn {
     fn drop(&mut self) {
-        self.processes.kill_all();
-        self.workers.close(DROP_PATIENCE);
+        self.stop();
     }
 }
 

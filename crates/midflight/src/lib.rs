@@ -52,7 +52,7 @@
 //!   contained in its own. [`ResourceNames`] maps names to bits.
 //! - [`functions`] has the built-in functions: `noop`, `sleep`, `spin` and `exec`.
 //! - A [`Switch`] runs in user space unless [`SwitchEngine`] says otherwise. The engine in the kernel is in builds with the feature
-//!   `kernel`, which need clang 19, libelf and zlib; the asic engine is in every build.
+//!   `kernel`, which need clang 19, libelf and zlib.
 //!
 //! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`, `futures.rs`
 //! (async code at both ends, typed).

@@ -38,6 +38,8 @@ mod store;
 
 use clap::{Parser, Subcommand};
 use midflight_cli::shell::{self, CommandLine};
+use midflight_net::LabError;
+use midflight_terminal::usage;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -123,20 +125,31 @@ impl CommandLine for Cli {
     }
 
     fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
-            Command::Bench(args) => bench::run(args),
-            Command::Sim(args) => sim::run(&args),
-            Command::Check(args) => check::run(&args),
-            Command::Net(args) => net::run(&args),
-            Command::Soak(args) => soak::command::run(&args),
-            Command::Attack(args) => attack::command::run(&args),
-            Command::Faults(args) => store::faults::command::run(&args),
-            Command::Load(args) => load::run(&args),
-            Command::Pipeline(args) => pipeline::run(&args),
-            Command::Baseline(args) => baseline::run(&args),
-            Command::ReplayPage(args) => replay_page::run(&args),
-            Command::Product(command) => midflight_cli::run(command),
+        let ended = run(self.command);
+        if let Err(error) = &ended
+            && let Some(LabError::Interrupted(_)) = error.downcast_ref()
+        {
+            eprintln!("{error}");
+            return Ok(ExitCode::from(usage::INTERRUPTED));
         }
+        ended
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Bench(args) => bench::run(args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Net(args) => net::run(&args),
+        Command::Soak(args) => soak::command::run(&args),
+        Command::Attack(args) => attack::command::run(&args),
+        Command::Faults(args) => store::faults::command::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Pipeline(args) => pipeline::run(&args),
+        Command::Baseline(args) => baseline::run(&args),
+        Command::ReplayPage(args) => replay_page::run(&args),
+        Command::Product(command) => midflight_cli::run(command),
     }
 }
 

@@ -21,6 +21,7 @@ EXIT CODES
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
+#[group(skip)] // its name would be that of the flattened ones
 pub(crate) struct Args {
     #[command(flatten)]
     replay: command::Args,

@@ -76,7 +76,7 @@ fn a_planted_defect_shows_its_steps() {
 #[test]
 fn no_switch_runs_a_planted_defect() {
     for engine in ["late-credit", "asic-planted", "asic-safe-late-credit"] {
-        assert_error(&run(&["switch", "--engine", engine]), 2, &["--engine", "asic-safe"]);
+        assert_error(&run(&["pipeline", "--engine", engine]), 2, &["--engine", "asic-safe"]);
     }
 }
 

@@ -18,7 +18,7 @@ fn r1_what_clients_see_while_a_store_in_a_lab_fails_is_linearizable() {
     let said = run(&["faults", "--runs", "1", "--kinds", kinds, "--out", &out.path(""), "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let results = said.results();
-    let wrong = ["violations", "unchecked", "stuck"].map(|name| results[format!("lab.reads.{name}")].as_u64());
+    let wrong = ["violations", "unchecked", "stuck"].map(|name| results[format!("faults.{name}")].as_u64());
     assert_eq!(wrong, [Some(0); 3], "{results}");
     assert!(results["lab.reads.leader-cut.user.operations"].as_u64() > Some(100), "{results}");
     assert!(results["lab.reads.leader-killed.user.outage_max_ms"].as_f64() > Some(50.0), "somebody noticed: {results}");

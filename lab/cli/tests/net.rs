@@ -88,7 +88,7 @@ fn up_says_what_to_type_and_it_works() {
     let Some(name) = Named::new() else { return };
     let said = name.lab("up", &["--hosts", "3"]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    let lines = said.stdout.lines().map(str::trim).filter(|line| line.starts_with("midflight "));
+    let lines = said.stdout.lines().map(str::trim).filter(|line| line.starts_with("midflight-lab "));
     let lines: Vec<_> = lines.map(arguments).collect();
     let [switch, executor, submit, down] = &lines[..] else { panic!("{said:?}") };
     let switch = Running::start(switch);
@@ -217,7 +217,7 @@ fn run_takes_the_lab_down_when_the_command_ends() {
         return;
     }
     let script = format!(
-        "{0} lab exec host2 -- sleep 1000 & echo $MIDFLIGHT_LAB; {0} lab exec switch -- sh -c 'exit 5'",
+        "{0} net exec host2 -- sleep 1000 & echo $MIDFLIGHT_LAB; {0} net exec switch -- sh -c 'exit 5'",
         MIDFLIGHT
     );
     let said = run(&["net", "run", "--hosts", "3", "--", "sh", "-c", &script]);
@@ -240,8 +240,8 @@ fn down_all_takes_all_labs_down() {
     }
     // In its own /run: this machine may have other labs.
     let script = "mount -t tmpfs tmpfs /run || exit 77
-        $0 lab up --name a >/dev/null && $0 lab up --name b --hosts 1 >/dev/null && ip netns add mf-c-host0 || exit 1
-        $0 lab status | grep 'lab [abc]'; $0 lab down --all; $0 lab status; ls /run/netns; ls /run/midflight";
+        $0 net up --name a >/dev/null && $0 net up --name b --hosts 1 >/dev/null && ip netns add mf-c-host0 || exit 1
+        $0 net status | grep 'lab [abc]'; $0 net down --all; $0 net status; ls /run/netns; ls /run/midflight";
     let mut command = Command::new("unshare");
     let output = command.args(["--mount", "sh", "-c", script, MIDFLIGHT]).output();
     let Ok(output) = output else { return skip("no `unshare` here") };
@@ -251,8 +251,8 @@ fn down_all_takes_all_labs_down() {
         return skip(&said.stderr);
     }
     let expected = "lab a: 2 hosts, 0% loss\nlab b: 1 host, 0% loss\nlab c is not complete: being set up, or cut off; \
-                    midflight-lab net down --name c\nlab a is down\nlab b is down\nlab c is down\nno lab is up: `midflight \
-                    lab up` sets one up\n";
+                    midflight-lab net down --name c\nlab a is down\nlab b is down\nlab c is down\nno lab is up: \
+                    `midflight-lab net up` sets one up\n";
     assert_eq!(said.stdout, expected, "{said:?}");
     assert!(said.stderr.contains("/run/midflight") && said.stderr.lines().count() == 1, "{said:?}");
 }

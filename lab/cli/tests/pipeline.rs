@@ -7,7 +7,7 @@ mod common;
 use common::{Running, Store, load, run};
 
 #[test]
-fn r1_what_clients_of_a_store_saw_through_a_pipeline_is_linearizable() {
+fn r1_r3_what_clients_of_a_store_saw_through_a_pipeline_is_linearizable() {
     let mut store = Store::new("pipeline-store", 1);
     let listen = store.addresses[0].to_string();
     let pipeline = ["pipeline", "--config", &store.config, "--listen", &listen, "--http", "127.0.0.1:0"];

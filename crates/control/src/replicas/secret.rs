@@ -15,7 +15,7 @@ use std::path::Path;
 /// Bytes of a greeting.
 pub const GREETING_BYTES: usize = 16;
 const MAGIC: [u8; 7] = *b"mf-ctrl";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const LENGTH_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
 /// Bytes of a proof, which is a frame without a message.
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn n8_a_stream_begins_with_a_greeting_and_lengths_are_bounded() {
         let mut other = greeting(3);
-        other[7] = 2;
+        other[7] = 1;
         assert_eq!(begin(&secret(1), End::Keeper, 2, &other).err(), Some(Unsealed::NoGreeting));
         let [_, (_, mut opens)] = stream([&secret(1), &secret(1)], [2, 3]);
         for length in [0, 15, SEALED_MAX as u32 + 1, u32::MAX] {

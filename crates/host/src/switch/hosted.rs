@@ -1,10 +1,10 @@
 //! What the switch's thread needs of an engine beyond `Engine`, in particular of one in the kernel.
 
 use super::ShellCounts;
-use midflight_dataplane::program::{Called, Engine, SoftProgram};
-use midflight_dataplane::{Native, Out};
-use midflight_endpoint::Nanos;
+use midflight_dataplane::Native;
+use midflight_dataplane::program::{Engine, SoftProgram};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::BorrowedFd;
 
 /// Sends a datagram. Arguments: source address (`None`: chosen by the kernel), destination, bytes.
@@ -56,33 +56,17 @@ impl<P: SoftProgram> Hosted<P> for Native<P> {}
 #[derive(Debug)]
 pub struct InProcess<E>(pub E);
 
-impl<E: Engine> Engine for InProcess<E> {
-    type Program = E::Program;
+impl<E> Deref for InProcess<E> {
+    type Target = E;
 
-    fn packet(
-        &mut self,
-        now: Nanos,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Called<<E::Program as midflight_dataplane::program::Program>::Verdict> {
-        self.0.packet(now, from, datagram, out)
+    fn deref(&self) -> &E {
+        &self.0
     }
+}
 
-    fn tick(&mut self, now: Nanos, out: &mut Out) -> Called<u32> {
-        self.0.tick(now, out)
-    }
-
-    fn order(&mut self, order: &mut <E::Program as midflight_dataplane::program::Program>::Order) -> Called<bool> {
-        self.0.order(order)
-    }
-
-    fn stats(&self) -> <E::Program as midflight_dataplane::program::Program>::Stats {
-        self.0.stats()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.0.check()
+impl<E> DerefMut for InProcess<E> {
+    fn deref_mut(&mut self) -> &mut E {
+        &mut self.0
     }
 }
 

@@ -32,7 +32,9 @@ fn a_store_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
     });
     let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
+    let begin = Instant::now();
     assert_eq!(asker.ask(&get("one")), Back::Refused);
+    assert!(begin.elapsed() >= Duration::from_millis(300), "before the timeout: {:?}", begin.elapsed());
     is_refused.store(true, Relaxed);
     assert_eq!(asker.get("two"), value(b"two"));
     wait_for_flag(&has_answered);

@@ -205,7 +205,6 @@ fn n8_bytes_that_are_no_message_close_the_stream() {
 fn n8_the_newest_streams_of_a_controller_are_served() {
     let operator = operator(&[loopback()]);
     let mut streams: Vec<_> = (0..64).map(|_| Stream::new(&operator)).collect();
-    streams.iter_mut().for_each(|stream| drop(stream.ask(1)));
     wait_until("the oldest are closed", || operator.keeper.report().streams.made_room == 60);
     assert!(streams[0].answer().is_none());
     streams[60..].iter_mut().for_each(|stream| drop(stream.ask(2)));

@@ -31,7 +31,7 @@ EXAMPLES
   midflight-lab bench controller
   midflight-lab bench controller --quick     one run instead of five
   midflight-lab bench controller --json
-  midflight-lab bench controller --against ../before/target/release/midflight
+  midflight-lab bench controller --against ../before/target/release/midflight-lab
 
 A controller and 320 operators with their real cores, in a 16-ary fat-tree with 100 servers and
 500 clients; messages take no time. Only what the controller does is measured, on one core.

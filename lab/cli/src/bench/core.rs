@@ -18,7 +18,7 @@ EXAMPLES
   midflight-lab bench core --quick           two seconds, less exact
   midflight-lab bench core --json
   midflight-lab bench core --program reads
-  midflight-lab bench core --against ../before/target/release/midflight
+  midflight-lab bench core --against ../before/target/release/midflight-lab
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

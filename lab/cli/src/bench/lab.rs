@@ -24,7 +24,7 @@ EXAMPLES
   midflight-lab bench lab                        both engines, as root
   midflight-lab bench lab --engine kernel --quick
   midflight-lab bench lab --json
-  midflight-lab bench lab --against ../before/target/release/midflight
+  midflight-lab bench lab --against ../before/target/release/midflight-lab
 
 RESULTS (medians of the runs; ENGINE is user or kernel)
   lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us

@@ -25,7 +25,7 @@ EXAMPLES
   midflight-lab bench loop
   midflight-lab bench loop --quick           a few seconds, less exact
   midflight-lab bench loop --json
-  midflight-lab bench loop --against ../before/target/release/midflight
+  midflight-lab bench loop --against ../before/target/release/midflight-lab
 
 RESULTS (medians of the runs)
   loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result

@@ -14,7 +14,7 @@ EXAMPLES
   midflight-lab bench netrs
   midflight-lab bench netrs --quick          one run instead of five
   midflight-lab bench netrs --json
-  midflight-lab bench netrs --against ../before/target/release/midflight
+  midflight-lab bench netrs --against ../before/target/release/midflight-lab
 
 The default cell of `sim figure netrs-4` with NetRS-ILP: 600,000 reads, 500 clients, 100 servers,
 1,024 hosts, with the run that counts the traffic and the integer program. Needs the ILP.

@@ -23,7 +23,7 @@ EXAMPLES
   midflight-lab bench select
   midflight-lab bench select --quick         a second, less exact
   midflight-lab bench select --json
-  midflight-lab bench select --against ../before/target/release/midflight
+  midflight-lab bench select --against ../before/target/release/midflight-lab
 
 RESULTS (medians of blocks of 512 requests, then of the runs; one core; 3 candidates of 100 servers)
   select.NAME_ns                         one choice

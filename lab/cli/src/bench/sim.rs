@@ -31,7 +31,7 @@ EXAMPLES
   midflight-lab bench sim
   midflight-lab bench sim --quick            two seconds, less exact
   midflight-lab bench sim --json
-  midflight-lab bench sim --against ../before/target/release/midflight
+  midflight-lab bench sim --against ../before/target/release/midflight-lab
 
 RESULTS (medians of the runs; one core)
   sim.bare_events_per_s                  the heap of events alone, 10,000 of them pending

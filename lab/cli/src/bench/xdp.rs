@@ -13,7 +13,7 @@ EXAMPLES
   midflight-lab bench xdp --json
   midflight-lab bench xdp --program reads
   midflight-lab bench xdp --program replicas
-  midflight-lab bench xdp --against ../before/target/release/midflight
+  midflight-lab bench xdp --against ../before/target/release/midflight-lab
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
   xdp.submit_ns, xdp.retrieve_ns         one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if measured.latencies_ns.is_empty() {
         bail!("nothing was answered: see whether the operator, the agents and their stores run (midflight cache get)");
     }
-    Envelope::new("cache bench", measures("cache", &measured, &clients)).print(args.json)?;
+    Envelope::new("load cache", measures("cache", &measured, &clients)).print(args.json)?;
     if measured.wrong > 0 {
         bail!(
             "{} values were those of other keys: this is a bug, or somebody else sets keys of this load",

@@ -97,6 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         NamedProgram::Tasks if !interface.is_empty() => Err(usage::error("--interface is for BMv2: say --engine bmv2")),
         NamedProgram::Tasks => run_tasks_in(switch, &InModel { engine: *engine, poll: *poll }),
+        NamedProgram::Reads if poll.is_some() || !interface.is_empty() => {
+            Err(usage::error("--poll and --interface are for the queue of tasks"))
+        }
         NamedProgram::Reads if *engine == Engine::AsicSafe => run_reads_in(switch, &StoreInModel),
         NamedProgram::Reads => {
             Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe"))

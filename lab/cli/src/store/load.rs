@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Measure::count("load.unknown", all.iter().map(|done| done.unknown).sum(), "operations"),
         Measure::quantity("load.gap_max_ms", gap_ms, "ms"),
     ]);
-    Envelope::new("kv load", measures).print(args.json)?;
+    Envelope::new("load store", measures).print(args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

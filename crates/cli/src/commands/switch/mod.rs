@@ -174,7 +174,7 @@ fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
         return detach(config.switch.listen.port());
     }
     let engine = args.engine.apply::<P>(&config)?;
-    serve::<P>(&config, engine, |_, _| Err(Error::Configuration("no such engine".into())))
+    serve::<P>(&config, engine, |place, _| running::no_such_engine(place))
 }
 
 /// `start` starts an engine of the laboratory.

@@ -58,7 +58,7 @@ impl<P: SwitchProgram> Running<P> {
     }
 
     pub(crate) fn prepare(config: &Config<P::Table>) -> Result<Prepared<P>> {
-        Self::prepare_in(config, SwitchEngine::User, |_| Err(Error::Configuration("no such engine".into())))
+        Self::prepare_in(config, SwitchEngine::User, no_such_engine)
     }
 
     /// `start` starts an engine of the laboratory.
@@ -135,6 +135,11 @@ impl<P: SwitchProgram> Prepared<P> {
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
         Ok(Running { switch, http, beside })
     }
+}
+
+/// For engines that the switch itself starts.
+pub(super) fn no_such_engine<P: SwitchProgram>(_place: EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error> {
+    Err(Error::Configuration("this build has no such engine".into()))
 }
 
 struct Seen<P: SwitchProgram> {

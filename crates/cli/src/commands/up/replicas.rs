@@ -187,8 +187,8 @@ impl Cache {
             controller.map_or_else(String::new, |http| format!("  midflight controller status --http {http}\n"));
         format!(
             "operator on {address}, selector {selector}; three memcached behind agents on ports {}. In another terminal:\n\n  \
-             midflight cache set greeting hello{of_cache}\n  midflight cache get greeting{of_cache}\n  \
-             midflight-lab load cache{of_cache}\n{operator}{controller}\nCtrl-C ends it; what is cached is gone then.\n",
+             midflight cache set greeting hello{of_cache}\n  midflight cache get greeting{of_cache}\n\
+             {operator}{controller}\nCtrl-C ends it; what is cached is gone then.\n",
             agents.join(", ")
         )
     }

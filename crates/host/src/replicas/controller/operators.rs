@@ -175,7 +175,7 @@ async fn keep(
     let mut pause = PAUSE_MIN;
     loop {
         if let Ok(Ok(stream)) = timeout(place.patience, place.connect()).await {
-            let (ended, has_begun) = serve(stream, &place, &peer, &mut waiting, &come).await;
+            let (ended, has_answered) = serve(stream, &place, &peer, &mut waiting, &come).await;
             peer.is_connected.store(false, Relaxed);
             let counter = match ended {
                 Ended::Broken => &peer.broken,
@@ -186,7 +186,7 @@ async fn keep(
             if !matches!(ended, Ended::Broken) && peer.refused.may_log(clock::now()) {
                 place.warn(ended);
             }
-            pause = if has_begun { PAUSE_MIN } else { pause };
+            pause = if has_answered { PAUSE_MIN } else { pause };
         } else {
             peer.not_reached.fetch_add(1, Relaxed);
         }
@@ -195,7 +195,7 @@ async fn keep(
     }
 }
 
-/// Returns why the stream ended and whether it had begun. Reads while writing blocks; otherwise two blocked writers would deadlock.
+/// Returns why the stream ended and whether a message had come. Reads while writing blocks; otherwise two blocked writers would deadlock.
 async fn serve(
     mut stream: TcpStream,
     place: &Place,
@@ -215,11 +215,12 @@ async fn serve(
     while waiting.try_recv().is_ok() {}
     peer.is_connected.store(true, Relaxed);
     let (reading, writing) = stream.split();
+    let mut has_answered = false;
     let ended = tokio::select! {
-        ended = read(reading, place, opener, come) => ended,
+        ended = read(reading, place, opener, come, &mut has_answered) => ended,
         () = write(writing, place.patience, sealer, waiting) => Ended::Broken,
     };
-    (ended, true)
+    (ended, has_answered)
 }
 
 async fn read(
@@ -227,12 +228,14 @@ async fn read(
     place: &Place,
     mut opener: Opener,
     come: &mpsc::Sender<(usize, ControlMessage)>,
+    has_answered: &mut bool,
 ) -> Ended {
     let (mut bytes, mut taken) = (Vec::new(), 0);
     loop {
         match opener.open(&mut bytes[taken..]) {
             Ok(Some((message, length))) => {
                 taken += length;
+                *has_answered = true;
                 if come.send((place.operator, message)).await.is_err() {
                     return Ended::Broken;
                 }

@@ -25,7 +25,7 @@ pub(crate) struct Start {
 
 /// Returns only the status: Sparrow's packets have no room for a result.
 struct Runner {
-    functions: BuiltIn,
+    functions: Arc<BuiltIn>,
     driver: Weak<WorkerDriver>,
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey)>>,
     /// The starts of tasks, if recorded: Sparrow's packets do not carry them.
@@ -79,6 +79,7 @@ impl Handler<Worker> for Runner {
 /// Has the functions `noop`, `sleep`, `spin` and `exec`. Kills running tasks on drop.
 pub(crate) struct SparrowWorker {
     running: Running<Worker, Runner>,
+    functions: Arc<BuiltIn>,
 }
 
 impl std::fmt::Debug for SparrowWorker {
@@ -107,14 +108,19 @@ impl SparrowWorker {
     fn launch(listen: SocketAddr, config: WorkerConfig, starts: Option<Vec<Start>>) -> Result<Self, Error> {
         let (now, seed) = birth();
         let worker = Worker::new(WorkerConfig { seed, ..config }, now).map_err(refused)?;
-        let functions = BuiltIn::new(worker.slots())?;
+        let functions = Arc::new(BuiltIn::new(worker.slots())?);
         let (socket, waker) = (Socket::bind(listen)?, Waker::new()?);
         let driver = Arc::new_cyclic(|driver| {
-            let runner = Runner { functions, driver: driver.clone(), sleeping: BinaryHeap::new(), starts };
+            let runner = Runner {
+                functions: Arc::clone(&functions),
+                driver: driver.clone(),
+                sleeping: BinaryHeap::new(),
+                starts,
+            };
             Driver::new(worker, runner, socket, waker)
         });
         driver.with(|_, _, _| ()); // without probing, its slots request tasks
-        Ok(Self { running: Running::start("mf-sparrow", driver)? })
+        Ok(Self { running: Running::start("mf-sparrow", driver)?, functions })
     }
 
     #[must_use]
@@ -132,5 +138,11 @@ impl SparrowWorker {
     pub(crate) fn counts(&self) -> (Counters, SocketCounts) {
         let counters = self.running.driver.peek(|worker, _| worker.counters());
         (counters, self.running.driver.socket.counts())
+    }
+}
+
+impl Drop for SparrowWorker {
+    fn drop(&mut self) {
+        self.functions.stop();
     }
 }

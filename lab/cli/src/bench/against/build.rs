@@ -44,7 +44,7 @@ impl Build {
     /// Of usage, if it is not an executable file.
     pub(super) fn other(path: &Path) -> Result<Self> {
         let wrong = |what: &dyn std::fmt::Display| {
-            let advice = "name another build of midflight, such as target/release/midflight of another clone";
+            let advice = "name another build of midflight-lab, such as target/release/midflight-lab of another clone";
             usage::error(format!("--against {}: {what}; {advice}", path.display()))
         };
         let metadata = path.metadata().map_err(|error| wrong(&error))?;

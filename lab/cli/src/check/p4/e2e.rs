@@ -26,7 +26,8 @@ const EXECUTORS: [(Place, &str); 2] = [(Place::Host(1), "r0"), (Place::Host(2), 
 const SLOTS: u32 = 4;
 /// Room for eight tasks per level, so that the queue is often full. Slots poll rarely: a busy BMv2 may forward only a few hundred packets a
 /// second.
-const CONFIG: &str = "[tasks]\nqueue = 32\n[tasks.asic]\npoll = \"50ms\"\n";
+const CONFIG: &str = "[tasks]\nqueue = 32\n";
+const POLL: &str = "50ms";
 /// Resources that tasks require, in turn: none, either one, both.
 const REQUIRED: [u8; 4] = [0, 1, 2, 3];
 /// Tasks per job, and recent jobs in flight. If a client sends more than BMv2 answers in time, it retransmits, and queues its tasks again.
@@ -174,9 +175,13 @@ fn start(lab: &Lab, program: Program, files: &Files) -> Result<(Process, SocketA
     };
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
     let mut command = at(lab, Place::Switch)?;
-    command.args(["switch", "--engine", engine, "--interface", &lab.interfaces().join(","), "--listen", &listen]);
+    command.args(["pipeline", "--engine", engine, "--poll", POLL, "--interface", &lab.interfaces().join(",")]);
     let log = File::create(&files.log).context("cannot write a switch's log")?;
-    command.args(["--http", "off", "--config"]).arg(&files.config).env("TMPDIR", &files.scratch).stderr(log);
+    command
+        .args(["--listen", &listen, "--http", "off", "--config"])
+        .arg(&files.config)
+        .env("TMPDIR", &files.scratch)
+        .stderr(log);
     switch(&mut command).with_context(|| std::fs::read_to_string(&files.log).unwrap_or_default())
 }
 

@@ -20,7 +20,7 @@ impl Suite {
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Wire => ("midflight-wire", "wire"),
-            Self::Frames => ("midflight-dataplane", "frames"),
+            Self::Frames => ("midflight-spec", "frames"),
             Self::Host => ("midflight-host", "midflight_host"),
             Self::Addresses => ("midflight-host", "addresses"),
         }

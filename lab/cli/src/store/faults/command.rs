@@ -24,10 +24,10 @@ must be linearizable; then all replicas must catch up, and old and new clients b
 line begins with WRONG, and history and logs are written to files.
 
 RESULTS (KIND: see --list; ENGINE: user or kernel)
-  lab.reads.runs, .operations, .violations, .stuck     of all kinds
-  lab.reads.unchecked                                  histories too hard for the checker
-  lab.reads.KIND.ENGINE.runs, .operations, .violations, .stuck
-  lab.reads.KIND.ENGINE.outage_median_ms, _max_ms      the longest time without any answer in a run
+  faults.runs, .operations, .violations, .stuck     of all kinds
+  faults.unchecked                                  histories too hard for the checker
+  faults.KIND.ENGINE.runs, .operations, .violations, .stuck
+  faults.KIND.ENGINE.outage_median_ms, _max_ms      the longest time without any answer in a run
 
 EXIT CODES
   0 all was as it should be, 1 something was not, or it could not be held (no root, no kernel
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     std::fs::create_dir_all(&plan.out)?;
     let interrupted = end_flag()?;
     let outcomes = hold(&plan, &interrupted)?;
-    let envelope = Envelope::new("lab reads", outcome::measures(&outcomes));
+    let envelope = Envelope::new("faults", outcome::measures(&outcomes));
     if args.json {
         envelope.print(true)?;
     } else {

@@ -70,14 +70,14 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
 pub(super) fn measures(outcomes: &[Outcome]) -> Vec<Measure> {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
     let mut measures = vec![
-        Measure::count("lab.reads.runs", sum(|outcome| outcome.outages_ms.len() as u64), "faults"),
-        Measure::count("lab.reads.operations", sum(|outcome| outcome.operations), "operations"),
-        Measure::count("lab.reads.violations", sum(|outcome| outcome.violations), "histories"),
-        Measure::count("lab.reads.unchecked", sum(|outcome| outcome.unchecked), "histories"),
-        Measure::count("lab.reads.stuck", sum(|outcome| outcome.stuck), "stores"),
+        Measure::count("faults.runs", sum(|outcome| outcome.outages_ms.len() as u64), "faults"),
+        Measure::count("faults.operations", sum(|outcome| outcome.operations), "operations"),
+        Measure::count("faults.violations", sum(|outcome| outcome.violations), "histories"),
+        Measure::count("faults.unchecked", sum(|outcome| outcome.unchecked), "histories"),
+        Measure::count("faults.stuck", sum(|outcome| outcome.stuck), "stores"),
     ];
     for outcome in outcomes {
-        let name = |what| format!("lab.reads.{}.{}.{what}", outcome.kind.name, outcome.engine.name());
+        let name = |what| format!("faults.{}.{}.{what}", outcome.kind.name, outcome.engine.name());
         measures.extend([
             Measure::count(&name("runs"), outcome.outages_ms.len() as u64, "faults"),
             Measure::count(&name("operations"), outcome.operations, "operations"),

@@ -12,7 +12,7 @@ const SKIPPED: i32 = 77;
 fn pages_show_an_executor_a_replica_a_server_and_an_operator_that_die() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/page/run");
     let mut command = Command::new(run);
-    command.arg(env!("CARGO_BIN_EXE_midflight"));
+    command.arg(env!("CARGO_BIN_EXE_midflight-lab"));
     command.args(std::env::var_os("MIDFLIGHT_SCREENSHOTS"));
     let said = command.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
