@@ -20,8 +20,8 @@ fn r1_what_clients_see_while_a_store_in_a_lab_fails_is_linearizable() {
     let results = said.results();
     let wrong = ["violations", "unchecked", "stuck"].map(|name| results[format!("faults.{name}")].as_u64());
     assert_eq!(wrong, [Some(0); 3], "{results}");
-    assert!(results["lab.reads.leader-cut.user.operations"].as_u64() > Some(100), "{results}");
-    assert!(results["lab.reads.leader-killed.user.outage_max_ms"].as_f64() > Some(50.0), "somebody noticed: {results}");
+    assert!(results["faults.leader-cut.user.operations"].as_u64() > Some(100), "{results}");
+    assert!(results["faults.leader-killed.user.outage_max_ms"].as_f64() > Some(50.0), "somebody noticed: {results}");
 }
 
 #[test]
