@@ -1,15 +1,15 @@
-// How a pass ends: the packet leaves as an answer by the port of its question, or it goes round.
+// The end of a pass: the packet leaves as an answer by the port of its request, or recirculates.
 #define ANSWER(kind) h.mf.op = kind; m.answer = 1; OUT_BY(m.came_from)
 #define AROUND(kind) h.mf.op = kind; h.round.setValid(); h.round.came_from = m.came_from; OUT_BY(RECIRCULATION_PORT)
-// Of a SUBMIT: one task is done with; it was taken; the next one is for the next pass. `word` is this task's bit in the
-// bitmaps, so it is shifted only behind TAKEN: statements are one after the other.
+// Of a SUBMIT: one task is handled; it was taken; the next one is for the next pass.
+// `word` is this task's bit in the bitmaps, so it is shifted only after TAKEN: statements run in sequence.
 #define COUNTED h.round.left = m.left - 1; h.ack.index = h.ack.index + 1
 #define TAKEN COUNTED; h.ack.taken = h.ack.taken | h.round.word
 #define NEXT AROUND(Op.REST); h.round.word = h.round.word << 1; h.round.level = 0; m.popped = 1
 
-// What an answer looks like, and its way back to the addresses from which its question came.
+// Makes an answer, and returns it to the addresses of its request.
 control Answer(inout headers_t h, inout metadata_t m) {
-// So many bytes behind the UDP header.
+// Sets the bytes after the UDP header.
 #define BYTES(n) h.udp.length = n + 8; h.ip.length = n + 28
 #define WITHOUT_A_QUESTION h.round.setInvalid(); h.retrieve.setInvalid(); h.swap.setInvalid()
     action submit_ack() {
@@ -17,14 +17,14 @@ control Answer(inout headers_t h, inout metadata_t m) {
         h.round.setInvalid(); h.submit.setInvalid(); h.task.setInvalid(); h.preference.setInvalid();
         h.ack.credit_of = 0; h.ack.index = 0; h.ack.prefers = 0; h.ack.credit = 0;
     }
-    // The client's user and the upper half of its token are in no entry.
+    // The client's user and the upper half of its token are not in the entry.
     action assign() {
         BYTES(112); WITHOUT_A_QUESTION; h.counter.setInvalid();
         h.mf.count = 1; h.mf.sequence = 0;
         h.token_high.setValid(); h.token_high.word = 0; h.waited.setValid(); h.waited.time = 0;
         h.assigned.level = m.level;
         h.user.setValid(); h.user.uid = 0xFFFFFFFF; h.user.jid = h.origin.submission;
-        // The client's address is an IPv4 address within an IPv6 one; `origin` has the rest of it.
+        // The client's address is IPv4-mapped; `origin` has the rest of it.
         h.user.ip_1 = 0; h.user.ip_2 = 0; h.user.ip_3 = 0xFFFF; h.origin.reserved = 0; h.origin.reserved_2 = 0;
         h.assigned.attempt = h.assigned.attempt |+| 1;
     }
@@ -62,7 +62,7 @@ control Answer(inout headers_t h, inout metadata_t m) {
     AT_STAGE(11) table turn { actions = { turn_round; } default_action = turn_round(0); }
     apply {
         if (m.answer == 1) { shape.apply(); turn.apply(); }
-        // The task was read for the last time: left out, so that the next pass finds the next one in its place.
+        // The task was read for the last time: removed, so that the next pass finds the next one in its place.
         else if (m.popped == 1) { h.task.setInvalid(); }
     }
 }

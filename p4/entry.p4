@@ -1,5 +1,5 @@
-// A word of all entries: a register with a cell for each, and the table that says what a packet does to its cell
-// (m.at). This depends on its role only: it stores the word of a SUBMIT's task (`submitted`) or the one that it carries
+// One word of all entries: a register with a cell for each, and the table for what a packet does to its cell (m.at).
+// That depends only on its role: it stores the word of a SUBMIT's task (`submitted`) or of the task that it carries
 // (`carried`), loads it into `carried`, or exchanges the two.
 #define BANK(name, stage, width, bits, submitted, carried) \
     REGISTER(name, width, bit<bits>, 1 << bits) \
@@ -19,7 +19,7 @@
             (Role.TAKE): name##_load(); (Role.SWAP): name##_exchange(); } \
         const default_action = NoAction; }
 
-// Where one register has too few cells for a word, it has two, and the highest bit of the entry's number says which.
+// If one register has too few cells for a word, there are two; the highest bit of the entry's number selects one.
 #if defined(BANK_BITS) && BANK_BITS < CELL_BITS
 #define ENTRY(name, stage, width, submitted, carried) \
     BANK(name##_bank_0, stage, width, BANK_BITS, submitted, carried) \

@@ -1,4 +1,4 @@
-// Packets that are not the queue's: to the next hop of their destination; without IP, as a bridge does.
+// Forwards other packets to the next hop of their destination; without IP, as a bridge does.
 control Forward(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action nowhere() { DROP; }
     action via(bit<16> port, bit<48> to, bit<48> from) {
@@ -19,7 +19,7 @@ control Forward(inout headers_t h, inout metadata_t m, INTRINSIC) {
     }
     apply {
         if (!h.ip.isValid()) { mac.apply(); }
-        // The checksum is computed without options.
+        // Checksums are computed without options.
         else if (h.ip.hops > 1 && h.ip.version_length == 0x45) { route.apply(); }
         else { nowhere(); }
     }

@@ -1,8 +1,8 @@
-// What a packet must be before the queue changes anything for it: of the form that its count says; and a RETRIEVE of
-// the present epoch, of a slot at the sender's address, later than that slot's last one. Stages 0 to 2, because a
-// RETRIEVE changes something in stage 3 first.
+// Checks before the queue changes anything for a packet: its length must match its count.
+// A RETRIEVE must have the current epoch, come from its slot's address, and be later than that slot's last one.
+// Stages 0 to 2, because the first change for a RETRIEVE is in stage 3.
 
-// A SUBMIT of n tasks, of 28 bytes each: bytes by its IP header and by its UDP header; the same with a preference of 8.
+// A SUBMIT of n tasks, of 28 bytes each: lengths by IP and by UDP; the same with a preference of 8 bytes.
 #define LENGTHS(n) \
             (Op.SUBMIT, n, 84 + 28 * n, 64 + 28 * n): plain(); \
             (Op.SUBMIT, n, 92 + 28 * n, 72 + 28 * n): with_preference();
@@ -12,7 +12,7 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     action plain() { m.formed = 1; }
     action with_preference() { m.formed = 1; m.prefers = 1; }
     action one_wait() { m.formed = 1; }
-    // A RETRIEVE asks for one slot only, because one packet is answered by one.
+    // A RETRIEVE asks for one slot only, because a packet gets one answer.
     AT_STAGE(0) table form {
         key = { h.mf.op: exact; h.mf.count: exact; h.ip.length: exact; h.udp.length: exact; }
         actions = { plain; with_preference; one_wait; @defaultonly NoAction; }
@@ -45,13 +45,13 @@ control Look_up(inout headers_t h, inout metadata_t m) {
     apply {
         if (m.checked == 0) { form.apply(); }
         epoch.apply();
-        // A RETRIEVE that goes round has no counter any more.
+        // A recirculated RETRIEVE has no counter.
         if (h.counter.isValid()) { slot.apply(); }
     }
 }
 
-// Stage 1: is a RETRIEVE later than its slot's last one? Then its counter is the last one from now on. The controller
-// sets that of a slot which registers.
+// Stage 1: whether a RETRIEVE is later than its slot's last one; if so, stores its counter.
+// The controller sets a slot's counter at registration.
 control Latest(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(last_counter, bit<SLOT_BITS>, SLOTS)
     SERIAL_ACCESS(later, last_counter, bit<SLOT_BITS>, PREDICATE_BITS,
@@ -67,9 +67,9 @@ control Latest(inout headers_t h, inout metadata_t m) {
     apply { compare.apply(); }
 }
 
-// Stage 2: what is malformed, or a copy of an earlier RETRIEVE, is dropped; an executor whose slot is not registered is
-// told so (RESET); a SUBMIT gets the headers of a packet that goes round (BEGIN: the first change of a header). In the
-// safe program a SUBMIT whose first task was accepted does not come here: `Enter` does the same for it.
+// Stage 2: drops malformed packets and copies of earlier RETRIEVEs; answers an unregistered slot by RESET.
+// A SUBMIT gets the headers for recirculation (BEGIN: the first change of a header).
+// In the safe program `Enter` does this for a SUBMIT whose first task was accepted.
 control Judge(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action go_on() { }
     action begins() { BEGIN; }

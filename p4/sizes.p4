@@ -1,6 +1,6 @@
-// The sizes: -DCELL_BITS=… and so on for others.
+// Sizes: -DCELL_BITS=… and so on set others.
 
-// Bits that number the entries of all four levels: 16,384 each. Two of them are the level.
+// Bits of the entries' numbers, all four levels: 16,384 each. Two bits are the level.
 #ifndef CELL_BITS
 #define CELL_BITS 16
 #endif
@@ -12,7 +12,7 @@
 #endif
 #define SLOTS (1 << SLOT_BITS)
 
-// Prefixes that packets are forwarded to.
+// Prefixes of forwarded packets.
 #ifndef ROUTES
 #define ROUTES 1024
 #endif

@@ -1,6 +1,6 @@
-    // The states behind `start`, for all targets. Of a SUBMIT's tasks only the first is parsed; each pass takes one
-    // off. What only the switch itself sends is believed only if it comes by the recirculation port, and nothing else
-    // comes there.
+    // The states after `start`, for all targets. Of a SUBMIT's tasks only the first is parsed; each pass removes one.
+    // Packets that only the switch sends are accepted only from the recirculation port,
+    // where no other packet may come from.
     state came_round {
         packet.extract(h.ethernet);
         transition select(h.ethernet.type) { 0x0800: round; default: accept; }
@@ -46,7 +46,7 @@
         packet.extract(h.udp);
         transition select(h.udp.to) { MF_PORT: mf; default: accept; }
     }
-    // Each way through the states sets `found` once, because Tofino's parser asks for it.
+    // Each path through the states sets `found` once, as Tofino's parser requires.
     state mf {
         packet.extract(h.mf);
         transition select(h.mf.magic, h.mf.version, h.mf.key) {
@@ -82,7 +82,7 @@
         packet.extract(h.cookie);
         packet.extract(h.submit);
         packet.extract(h.task);
-        // Of the last task only: a preference stands behind all of them.
+        // With the last task only: a preference follows all tasks.
         transition select(h.mf.count, h.udp.length) { (1, 100): preference; default: accept; }
     }
     state rest {

@@ -1,4 +1,4 @@
-// The papers' queue, as published, for v1model: BMv2's simple_switch. docs/internals/p4.md says how to read it.
+// The papers' queue, as published, for v1model: BMv2's simple_switch. See docs/internals/p4.md.
 #include <core.p4>
 #include "target/v1model.p4"
 #include "sizes.p4"

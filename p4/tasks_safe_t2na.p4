@@ -1,4 +1,4 @@
-// The safe queue for T2NA: Tofino 2. docs/internals/p4.md says how to read it.
+// The safe queue for T2NA: Tofino 2. See docs/internals/p4.md.
 #include <core.p4>
 #include "target/t2na.p4"
 #include "sizes.p4"

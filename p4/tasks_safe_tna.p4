@@ -1,4 +1,4 @@
-// The safe queue for TNA: Tofino 1. docs/internals/p4.md says how to read it.
+// The safe queue for TNA: Tofino 1. See docs/internals/p4.md.
 #include <core.p4>
 #include "target/tna.p4"
 #include "sizes.p4"

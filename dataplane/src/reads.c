@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The reads program of the soft engine: its entry points, which find the handler of a datagram. reads_setup.c initialises its
- * memory.
+ * The reads program of the soft engine: its entry points, which dispatch datagrams to handlers. reads_setup.c initialises the state.
  *
  *   shared/              used by all programs: bytes, SipHash, answers
  *
  *   reads/state.h        the structures of the state
- *   reads/cookie.h       cookies: proof that a client receives what is sent to its address
- *   reads/reply.h        answers of the switch, and what it forwards
- *   reads/choose.h       which replica gets a READ
+ *   reads/cookie.h       cookies: proof that a client receives packets sent to its address
+ *   reads/reply.h        the switch's answers, and forwarding
+ *   reads/choose.h       chooses the replica for a READ
  *   reads/from_client.h  READ, WRITE
  *   reads/from_replica.h READ_REPLY, WRITE_REPLY
  *   reads/session.h      HELLO, HEARTBEAT, END_SESSION
- *   reads/order.h        replica sets are added, removed and changed
+ *   reads/order.h        adds, removes and changes replica sets
  */
 #include "midflight/reads.h"
 
@@ -20,7 +19,6 @@
 #include "reads/order.h"
 #include "reads/session.h"
 
-/* What is wrong with the beginning of a datagram, or OK. */
 MF_INLINE mf_verdict check_header(const struct mf_datagram *in, struct mf_out *out)
 {
     const struct mf_header *header = (const struct mf_header *)in->data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For tests and fuzzers: walks all replica sets and checks that they agree with themselves. Not built for the kernel. */
+/* For tests and fuzzers: checks the consistency of all replica sets. Not built for the kernel. */
 #include "reads/cookie.h"
 
 #define CHECK(condition)                                                                           \
@@ -8,7 +8,7 @@
             return __LINE__;                                                                       \
     } while (0)
 
-/* Every key group of the session is of this session, and the number of unstable ones is known. */
+/* Checks that every key group belongs to the session, and the number of unstable ones. */
 static int check_kgroups(struct mf_reads *s, uint32_t place)
 {
     const struct set *set = &s->sets[place];
@@ -26,7 +26,7 @@ static int check_kgroups(struct mf_reads *s, uint32_t place)
     return 0;
 }
 
-/* A session has a leader, and its lease is none that a heartbeat could not have given. */
+/* Checks that a session has a leader, and a lease that a HEARTBEAT can have set. */
 static int check_session(const struct set *set)
 {
     uint64_t least = UINT64_MAX;
@@ -62,7 +62,7 @@ static int check_set(struct mf_reads *s, uint32_t place)
     return line ? line : check_kgroups(s, place);
 }
 
-/* How many numbers have a set. Most words of the table are 0. */
+/* Counts the numbers with a set. Most words of the table are 0. */
 static uint32_t count_numbers(const struct mf_reads *s)
 {
     const mf_word *words = (const mf_word *)s->places;
@@ -73,7 +73,7 @@ static uint32_t count_numbers(const struct mf_reads *s)
     return numbers;
 }
 
-/* Clients that are known stand in their places, with their cookies. */
+/* Checks the place and cookie of each known client. */
 static int check_known(struct mf_reads *s)
 {
     for (uint32_t i = 0; i < KNOWN_CLIENTS; i++) {
@@ -89,7 +89,7 @@ static int check_known(struct mf_reads *s)
 
 int mf_reads_check(const struct mf_reads *reads)
 {
-    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    /* The cast drops `const` for the engine's accessors; nothing is written. */
     struct mf_reads *s = (struct mf_reads *)reads;
     uint32_t used = 0;
     for (uint32_t place = 0; place < MF_SETS_MAX; place++) {
@@ -102,7 +102,7 @@ int mf_reads_check(const struct mf_reads *reads)
     return check_known(s);
 }
 
-/* For a test of the Rust side: its declarations must have the layout of those in C. */
+/* For a Rust test that compares the layouts. */
 void mf_reads_layout(uint64_t layout[12])
 {
     const uint64_t here[12] = {

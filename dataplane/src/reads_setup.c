@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/*
- * Initialises the memory of a switch's replica sets. User space does it for the kernel too: the state holds offsets, no pointers.
- */
+/* Initialises the state, also for the kernel: it holds offsets, not pointers. */
 #include "reads/state.h"
 
-/* Bytes behind each set's key groups. Builds for ASan set it: an index beyond them then hits a gap, which ASan reports. */
+/* Gap after each set's key groups. ASan builds set it to detect an index out of bounds. */
 #ifndef MF_REDZONE
 #define MF_REDZONE 0
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The survey: sessions and replicas of each set, for people who watch. It only reads, and what it copies may change meanwhile where the
- * program runs in the kernel: nothing here follows a number that it finds. Not built for the kernel.
+ * The survey: sessions and replicas of each set. In the kernel the state may change during the copy, so nothing here follows an index that
+ * it reads. Not built for the kernel.
  */
 #include "reads/state.h"
 
@@ -15,7 +15,7 @@ static void survey_replica(const struct set *set, uint32_t slot, struct mf_surve
     to->is_taken = replica->address.port != 0;
     to->address = to->is_taken ? replica->address : set->named[slot];
     to->weight = replica->weight;
-    /* A leader says no HELLO: its HEARTBEATs move the end of the lease. */
+    /* A leader sends no HELLO: its HEARTBEATs extend the lease. */
     if (set->lease_ends_ns > set->lease_ns && slot == set->leader && set->lease_ends_ns - set->lease_ns > to->heard_ns)
         to->heard_ns = set->lease_ends_ns - set->lease_ns;
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The replicas program of the soft engine: its entry points, which find the handler of a datagram. replicas_setup.c initialises
- * its memory.
+ * The replicas program of the soft engine: its entry points, which dispatch datagrams to handlers. replicas_setup.c initialises the state.
  *
  *   shared/              used by all programs: bytes, SipHash, answers
  *
  *   replicas/state.h     the tables that the controller fills
  *   replicas/packet.h    the parts of a datagram
- *   replicas/cookie.h    cookies: proof that a client receives what is sent to its address
+ *   replicas/cookie.h    cookies: proof that a client receives packets sent to its address
  *   replicas/request.h   REQUEST
  *   replicas/response.h  RESPONSE, MONITORED
- *   replicas/select*.h   which server gets a request, if this operator chooses itself
+ *   replicas/select*.h   selects a request's server, if this operator selects itself
  *   replicas/order.h     the controller's orders
  */
 #include "midflight/replicas.h"
@@ -19,7 +18,6 @@
 #include "replicas/request.h"
 #include "replicas/response.h"
 
-/* Answers a packet of another version with the version that this switch speaks. */
 MF_INLINE mf_verdict put_netrs_version(const struct call *call)
 {
     struct mf_netrs *start = (struct mf_netrs *)first_packet(call->out, &call->in->from, sizeof(*start))->data;
@@ -30,7 +28,6 @@ MF_INLINE mf_verdict put_netrs_version(const struct call *call)
     return MF_V_BAD_VERSION;
 }
 
-/* What is wrong with the beginning of a datagram, or OK. */
 MF_INLINE mf_verdict check_netrs_start(const struct call *call)
 {
     const struct mf_netrs *start = start_of(call);
@@ -53,7 +50,7 @@ MF_INLINE mf_verdict handle(struct mf_replicas *s, const struct call *call)
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
     uint32_t kind = start_of(call)->kind;
-    /* What is on its way to a server comes to no switch. */
+    /* A packet on its way to a server does not come to a switch. */
     if (MF_UNLIKELY(kind & MF_NETRS_XOR))
         return MF_V_NOT_FOR_SWITCH;
     s->stats.packets[kind % MF_KIND_END]++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For tests: walks all tables and checks that they agree with themselves. Not built for the kernel. */
+/* For tests: checks the consistency of all tables. Not built for the kernel. */
 #include "replicas/cookie.h"
 
 #define CHECK(condition)                                                                           \
@@ -10,7 +10,7 @@
 
 #include "replicas/select_check.h"
 
-/* Each place is found by its address, and is within the bounds. */
+/* Checks that each place is found by its address and is within bounds. */
 static int check_places(struct mf_replicas *s)
 {
     uint32_t used = 0;
@@ -43,7 +43,7 @@ static int check_rules(struct mf_replicas *s)
     return 0;
 }
 
-/* What was forwarded is counted by what became of it. */
+/* Checks that the counts of outcomes add up to the packets forwarded. */
 static int check_counts(const struct mf_replicas *s)
 {
     const struct mf_replicas_stats *stats = &s->stats;
@@ -55,7 +55,7 @@ static int check_counts(const struct mf_replicas *s)
     return 0;
 }
 
-/* Clients that are known stand in their places, with their cookies. */
+/* Checks the place and cookie of each known client. */
 static int check_known(struct mf_replicas *s)
 {
     for (uint32_t i = 0; i < KNOWN_CLIENTS; i++) {
@@ -70,7 +70,7 @@ static int check_known(struct mf_replicas *s)
 
 int mf_replicas_check(const struct mf_replicas *replicas)
 {
-    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    /* The cast drops `const` for the engine's accessors; nothing is written. */
     struct mf_replicas *s = (struct mf_replicas *)replicas;
     int line = check_places(s);
     line = line ? line : check_rules(s);
@@ -79,7 +79,7 @@ int mf_replicas_check(const struct mf_replicas *replicas)
     return line ? line : check_known(s);
 }
 
-/* For a test of the Rust side: its declarations must have the layout of those in C. */
+/* For a Rust test that compares the layouts. */
 void mf_replicas_layout(uint64_t layout[19])
 {
     const uint64_t here[19] = {

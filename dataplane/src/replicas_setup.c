@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/*
- * Initialises the memory of an operator. User space does it for the kernel too: the state holds offsets, no pointers.
- */
+/* Initialises an operator's state, also for the kernel: it holds offsets, not pointers. */
 #include "replicas/state.h"
 #include "shared/siphash.h"
 
-/* Bytes behind each table. Builds for ASan set it: an index beyond one then hits a gap, which ASan reports. */
+/* Gap after each table. ASan builds set it to detect an index out of bounds. */
 #ifndef MF_REDZONE
 #define MF_REDZONE 0
 #endif
@@ -17,7 +15,7 @@ static uint64_t pad(uint64_t bytes)
     return ((bytes + LINE - 1) & ~(LINE - 1)) + MF_REDZONE;
 }
 
-/* Half of the places stay free, so that most addresses are found where their hash points. */
+/* Half of the places stay free, so that most addresses are at the position of their hash. */
 static uint64_t places_of(const struct mf_replicas_config *c)
 {
     uint64_t places = PLACES_NEAR;
@@ -26,7 +24,7 @@ static uint64_t places_of(const struct mf_replicas_config *c)
     return places;
 }
 
-/* The least power of two that is at least this. */
+/* The least power of two that is at least `least`. */
 static uint64_t power_of_two(uint64_t least)
 {
     uint64_t power = 1;
@@ -35,13 +33,13 @@ static uint64_t power_of_two(uint64_t least)
     return power;
 }
 
-/* Half of what is found by a hash stays free. */
+/* Half of a hash table stays free. */
 static uint64_t hashed(uint64_t most)
 {
     return power_of_two(2 * most > FOUND_NEAR ? 2 * most : FOUND_NEAR);
 }
 
-/* Where each table begins, and, last, where they end. */
+/* Offset of each table, and the end of the last. */
 struct plan {
     uint64_t racks, groups, rsnodes, places, servers, index, replica_groups, slots, end;
 };
@@ -94,7 +92,7 @@ uint64_t mf_replicas_size(const struct mf_replicas_config *c)
     return plan_of(c).end;
 }
 
-/* All slots are free, in their order. `generation`: in the numbers that they give out first. */
+/* Puts all slots into the free list, in order. `generation`: first one to hand out. */
 static void free_all_slots(struct mf_replicas *s, uint32_t generation)
 {
     struct selection *selection = &s->selection;
@@ -137,7 +135,7 @@ void mf_replicas_init(struct mf_replicas *s, const struct mf_replicas_config *c,
     (void)epoch;
     for (uint32_t i = 0; i < 2; i++) {
         s->cookie_key[i] = key[i];
-        s->place_key[i] = siphash(key, 1 + i, 0, 0, 0); /* of cookies, the first word is 0; 3 and 4 are of the selection */
+        s->place_key[i] = siphash(key, 1 + i, 0, 0, 0); /* of cookies, whose first word is 0; 3 and 4 belong to the selection */
     }
     s->cookie_ns = c->cookie_ns;
     s->racks_at = plan.racks;
@@ -165,7 +163,7 @@ void mf_replicas_stats(const struct mf_replicas *s, struct mf_replicas_stats *st
 
 void mf_replicas_counts(const struct mf_replicas *s, uint32_t group, uint64_t counts[MF_TIERS_MAX])
 {
-    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    /* The cast drops `const` for the engine's accessors; nothing is written. */
     for (uint32_t i = 0; i < MF_TIERS_MAX; i++)
         counts[i] = group < s->groups ? group_at((struct mf_replicas *)s, group)->counts[i] : 0;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The survey: traffic groups, RSNodes, and servers of an operator that chooses itself, for people who watch. It only reads, and what it
- * copies may change meanwhile where the program runs in the kernel: nothing here follows a number that it finds. Not built for the kernel.
+ * The survey: traffic groups, RSNodes, and servers of an operator that selects itself. In the kernel the state may change during the copy,
+ * so nothing here follows an index that it reads. Not built for the kernel.
  */
 #include "replicas/select_table.h"
 #include "shared/survey.h"
 
 uint32_t mf_replicas_survey_groups(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_group *found)
 {
-    struct mf_replicas *s = (struct mf_replicas *)replicas; /* the accessors write; nothing is written here */
+    struct mf_replicas *s = (struct mf_replicas *)replicas; /* for the accessors; nothing is written */
     uint32_t first = *next, visited = visit(next, s->groups), count = 0;
     for (uint32_t i = first; i < first + visited; i++) {
         const struct group *group = group_at(s, i);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The tasks program of the soft engine: its entry points, which find the handler of a datagram. tasks_setup.c initialises its
- * memory.
+ * The tasks program of the soft engine: its entry points, which dispatch datagrams to handlers. tasks_setup.c initialises the state.
  *
  *   shared/                used by all programs: bytes, SipHash, answers
  *
@@ -9,14 +8,14 @@
  *   tasks/index.h          hash tables: clients, slots, tasks and sources by name
  *   tasks/pools.h          allocation of their elements
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
- *   tasks/places.h         where slots are, and which of them are parked there
+ *   tasks/places.h         places of slots, with the slots parked there
  *   tasks/parking.h        slots that wait for a task
- *   tasks/assign.h         gives tasks to slots
- *   tasks/wishes.h         tasks that wait for their place
+ *   tasks/assign.h         assigns tasks to slots
+ *   tasks/wishes.h         placement preferences: tasks that wait for their place
  *   tasks/reply.h          writes answers
- *   tasks/cookie.h         cookies: proof that a sender receives what is sent to its address
+ *   tasks/cookie.h         cookies: proof that a sender receives packets sent to its address
  *   tasks/sources.h        sender addresses, and their shares of each table
- *   tasks/slots.h          slots of executors: how they come and go, and who may speak for one
+ *   tasks/slots.h          executors' slots: registration, removal, and permission to act for one
  *   tasks/from_client.h    SUBMIT, CANCEL, PROBE
  *   tasks/retrieve.h       RETRIEVE
  *   tasks/from_executor.h  REGISTER, KEEPALIVE, RELEASE
@@ -96,7 +95,7 @@ MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struc
         return 0;
     switch (header->operation) {
     case MF_OP_SUBMIT:   /* may assign its tasks to parked slots */
-    case MF_OP_REGISTER: /* this and RELEASE may assign tasks that slots give back */
+    case MF_OP_REGISTER: /* this and RELEASE may assign tasks that slots return */
     case MF_OP_RELEASE:
         if (MF_MUTANT(18) && header->count > 16 && s->stats.parked == 1) /* planted bug: one parked slot counts as none */
             return 0;

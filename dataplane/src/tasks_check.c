@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For tests and fuzzers: walks all structures of a queue and checks that they agree. Not built for the kernel. */
+/* For tests and fuzzers: checks the consistency of a queue's structures. Not built for the kernel. */
 #include "tasks/parking.h"
 #include "tasks/queue.h"
 
@@ -9,14 +9,15 @@
             return __LINE__;                                                                       \
     } while (0)
 
-/* What the walks have found so far. */
+/* Totals of the walks so far. */
 struct found {
     uint32_t queued[MF_LEVELS], queued_all, parked, busy, slots, for_place;
     int any[MF_LEVELS]; /* whether the general lists of a level have tasks */
     uint64_t open;
 };
 
-/* T3: requeued tasks come first; behind them keys ascend, but for those of tasks whose patience has run out (T19). Returns the line of a failed check, or 0. */
+/* T3: requeued tasks come first; keys of the others ascend, except those of tasks out of patience (T19). Returns the line of a failed
+ * check, or 0. */
 static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
 {
     uint32_t number = list_of(level, mask);
@@ -93,7 +94,7 @@ static int check_waiting(struct mf_tasks *s, uint32_t number, struct found *foun
     return 0;
 }
 
-/* T19: the slots that are parked at a place are those at it that are parked. */
+/* T19: checks that a place's parked list has exactly the parked slots of that place. */
 static int check_parked_at(struct mf_tasks *s, uint32_t number)
 {
     const struct place *place = place_at(s, number);
@@ -123,7 +124,7 @@ static int check_parked_at(struct mf_tasks *s, uint32_t number)
     return 0;
 }
 
-/* T19: no place without slots and tasks is kept, and the lists by patience have the same tasks, in the order of acceptance. */
+/* T19: no place without slots and tasks is kept; the lists by patience have the same tasks, in the order of acceptance. */
 static int check_places(struct mf_tasks *s, struct found *found)
 {
     uint32_t places = 0, patient = 0;
@@ -151,7 +152,7 @@ static int check_places(struct mf_tasks *s, struct found *found)
     return 0;
 }
 
-/* Each record and slot is in the list that its state requires, and can be found by its name. */
+/* Each record and slot is in the list for its state and is found by its name. */
 static int check_elements(struct mf_tasks *s, struct found *found)
 {
     uint32_t assigned = 0;
@@ -162,7 +163,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         assigned += (uint32_t)is_held(r);
         uint32_t client = r->client - s->first_client;
         CHECK(client % CLIENT_LINES == 0 && client / CLIENT_LINES < s->clients.fresh);
-        /* It may find another record: a client that lets its sequence wrap around has several tasks of one name. */
+        /* It may find another record: after the sequence has wrapped around, several tasks of a client have one name. */
         CHECK(find_task(s, r->client, mf_net32(r->submission), index_of(r)) != NONE);
     }
     for (uint32_t i = 1; i <= s->slots.fresh; i++) {
@@ -227,7 +228,7 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     return 0;
 }
 
-/* T14: each client and slot counts for the source of its address, and no source without any is kept. */
+/* T14: each client and slot counts for the source of its address; no unused source is kept. */
 static int check_sources(struct mf_tasks *s)
 {
     uint32_t clients = 0, slots = 0, tasks = 0, sources = 0;
@@ -254,7 +255,7 @@ static int check_sources(struct mf_tasks *s)
 
 int mf_tasks_check(const struct mf_tasks *tasks)
 {
-    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    /* The cast drops `const` for the engine's accessors; nothing is written. */
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct found found = {0};
     int line = 0;
@@ -274,7 +275,7 @@ int mf_tasks_check(const struct mf_tasks *tasks)
     return line ? line : check_counts(s, &found);
 }
 
-/* For a test of the Rust side: its declarations must have the layout of those in C. */
+/* For a Rust test that compares the layouts. */
 void mf_tasks_layout(uint64_t layout[16])
 {
     const uint64_t here[16] = {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/*
- * Initialises a queue in memory. User space does it for the kernel too: the state holds offsets and indices, no pointers.
- */
+/* Initialises a queue's state, also for the kernel: it holds offsets and indices, not pointers. */
 #include "shared/siphash.h"
 #include "tasks/state.h"
 
-/* Bytes between the arrays. Builds for ASan set it: an index beyond its array then hits a gap, which ASan reports. */
+/* Gap between the arrays. ASan builds set it to detect an index out of bounds. */
 #ifndef MF_REDZONE
 #define MF_REDZONE 0
 #endif
@@ -89,13 +87,13 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
         return 0;
     if (c->lease_ns == 0 || c->slot_idle_ns == 0 || c->client_idle_ns == 0)
         return 0;
-    /* A copy of a packet that once made a record must not make it again: the cookie has to expire before the record. */
+    /* A copied packet must not recreate its record, so the cookie expires before the record. */
     if (c->cookie_ns == 0 || c->slot_idle_ns / 2 < c->cookie_ns || c->client_idle_ns / 2 < c->cookie_ns)
         return 0;
     return lay_out(&layout, c);
 }
 
-/* Fills the tables that reduce questions about masks to a few bit operations (state.h), and makes all lists empty. */
+/* Fills the tables that reduce queries about masks to a few bit operations (state.h), and empties all lists. */
 static void fill_mask_tables(struct mf_tasks *s)
 {
     for (uint32_t a = 0; a < GROUP; a++)
@@ -121,7 +119,7 @@ static void fill_mask_tables(struct mf_tasks *s)
 }
 
 /* Derives independent values from the key: an attacker that learns the salt by long measurements knows nothing about cookies and
- * generations. No cookie hashes the same message, because the last word of a cookie's holds a time, which is never all ones. */
+ * generations. No cookie hashes the same message, because its last word is a time, which is never all ones. */
 static void derive_keys(struct mf_tasks *s, const uint64_t key[2])
 {
     s->cookie_key[0] = key[0];
@@ -141,7 +139,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->slot_idle_ns = c->slot_idle_ns;
     s->client_idle_ns = c->client_idle_ns;
     s->cookie_ns = c->cookie_ns;
-    /* Twice as many as the other tables have: each further link of a chain costs a cache line. */
+    /* Twice as many as the other tables: each further link of a chain costs a cache line. */
     s->task_buckets = buckets_for(4 * c->queue) - 1;
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
@@ -164,6 +162,6 @@ void mf_tasks_stats(const struct mf_tasks *s, struct mf_tasks_stats *stats)
     int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled - stats->dropped - stats->purged);
     for (uint32_t level = 0; level < MF_LEVELS; level++)
         busy -= stats->queued[level];
-    /* In the kernel the program goes on counting while this reads, so the numbers may not fit together. */
+    /* In the kernel the program counts while this reads, so the numbers may not fit together. */
     stats->busy = busy < 0 ? 0 : busy > stats->slots ? stats->slots : (uint32_t)busy;
 }

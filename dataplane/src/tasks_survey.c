@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The survey: who has slots, who has tasks, for people who watch. It only reads, and what it copies may change meanwhile where the
- * program runs in the kernel: nothing here follows a number that it finds. Not built for the kernel.
+ * The survey: slots, clients and tasks. In the kernel the state may change during the copy, so nothing here follows an index that it reads.
+ * Not built for the kernel.
  */
 #include "shared/survey.h"
 #include "tasks/state.h"
 
 uint32_t mf_tasks_survey_slots(const struct mf_tasks *tasks, uint32_t *next, struct mf_surveyed_slot *found)
 {
-    struct mf_tasks *s = (struct mf_tasks *)tasks; /* the accessors write; nothing is written here */
+    struct mf_tasks *s = (struct mf_tasks *)tasks; /* for the accessors; nothing is written */
     uint32_t first = *next, visited = visit(next, s->slots.fresh), count = 0;
     for (uint32_t n = first; n < first + visited; n++) {
         uint32_t i = n + 1;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The arena: all memory that the shells share with each other and with user space. User space maps it, and initialises the
- * program's state in it. An address here is an offset from the arena's start. `crates/dataplane/src/kernel/layout.rs` has the
- * same layout; a test compares the two.
+ * The arena: all memory shared by the XDP and TC programs and user space, which maps it and initialises the program's state. Addresses here
+ * are offsets from the arena's start. `crates/dataplane/src/kernel/layout.rs` has the same layout; a test compares the two.
  *
  *     0x00001000   struct mf_control
- *     0x00008000   what the next process must know before it takes this state over; BPF programs never read it (`kept.rs`)
+ *     0x00008000   facts for the next process that takes over this state; BPF programs never read it (`kept.rs`)
  *     0x00010000   scratch areas of 64 KiB: the first for calls from user space, then one for each CPU
  *     0x01100000   the next hop cache
- *     0x02000000   the program's state; behind it the packets of a benchmark or test
+ *     0x02000000   the program's state, followed by the packets of a benchmark or test
  *
  * A BPF program cannot allocate pages: a store to a page that user space has not touched is lost. So user space touches them all.
  */
@@ -31,10 +30,10 @@
 #define MF_INTERFACES_MAX 64
 #define MF_NOW (~0ull) /* as a time: read the clock */
 
-/* What user space can ask mf_call for. */
+/* What user space can request from mf_call. */
 enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_ORDER };
 
-/* What the shells count, beside what the program counts: one line each, so that C, Rust, metrics and docs agree. */
+/* Counts of the XDP and TC programs, in addition to the core's: one line each, so that C, Rust, metrics and docs agree. */
 #define MF_SHELL_COUNTS(X)                                                                         \
     X(xdp_taken, "datagrams that XDP gave to the program")                                         \
     X(xdp_answered, "answers that XDP sent")                                                       \
@@ -62,16 +61,16 @@ struct mf_shell_counts {
 #undef X
 };
 
-#define MF_TAGS_MAX 2 /* VLAN tags of a frame that is taken: 802.1Q, or 802.1ad around it */
+#define MF_TAGS_MAX 2 /* VLAN tags of an accepted frame: 802.1Q, or 802.1ad around it */
 
-/* The next hop to a peer: what a frame needs to reach it, learned from a frame that came from it. */
+/* The next hop to a peer, learned from a frame that came from it. */
 struct mf_next_hop {
     struct mf_address peer;
-    uint32_t interface; /* its index; 0: this entry is empty */
-    uint8_t own[16];    /* our address that the peer talks to: it accepts answers from there only */
-    uint8_t macs[12];   /* as a frame to the peer begins: its MAC address, then ours */
-    uint16_t tags;      /* how many VLAN tags */
-    uint16_t type;      /* the EtherType behind the tags, network byte order: IPv4 or IPv6 */
+    uint32_t interface; /* its index; 0: empty entry */
+    uint8_t own[16];    /* our address that the peer talks to, the only source it accepts answers from */
+    uint8_t macs[12];   /* start of a frame to the peer: its MAC address, then ours */
+    uint16_t tags;
+    uint16_t type;      /* EtherType after the tags, network byte order: IPv4 or IPv6 */
     uint32_t tag[MF_TAGS_MAX]; /* as in the frame, outermost first */
 } __attribute__((aligned(8)));
 
@@ -81,35 +80,35 @@ _Static_assert(sizeof(struct mf_next_hop) == 64, "a cache line");
 struct mf_scratch {
     struct mf_datagram in;
     struct mf_next_hop back; /* to the packet's sender */
-    uint32_t verdict;        /* the program's, on the last packet that a shell took: tests read it */
+    uint32_t verdict;        /* outcome of the last packet, for tests */
     uint16_t is_whole;       /* 0: the sender left the checksum to hardware */
-    uint16_t whole_check;    /* what it would be, then */
-    uint32_t copied;         /* how much of the datagram is in `data`: all of it, or PROGRAM_HEADER_BYTES */
+    uint16_t whole_check;    /* the complete checksum for that case */
+    uint32_t copied;         /* bytes of the datagram in `data`: all, or PROGRAM_HEADER_BYTES */
     uint32_t reserved;
-    uint8_t data[1536];      /* the datagram: MF_PACKET_MAX, and a margin for the masks that the verifier needs */
+    uint8_t data[1536];      /* the datagram: MF_PACKET_MAX, plus a margin for the verifier's masks */
     struct mf_shell_counts counts;
-    struct mf_next_hop other; /* to another receiver, while a shell sends to it */
+    struct mf_next_hop other; /* to another receiver, during a send */
     struct mf_out out;
 };
 
 struct mf_control {
     uint32_t lock;
-    uint32_t padding[15]; /* the lock has a cache line of its own: what follows is read for each frame, and rarely changes */
+    uint32_t padding[15]; /* gives the lock its own cache line: the following fields are read for each frame and rarely change */
 
     uint16_t port;      /* the switch's, network byte order */
-    uint16_t addresses; /* how many of `address` */
+    uint16_t addresses;
     uint32_t generic;   /* 1: XDP runs in generic mode on an interface, where the stack may have changed a frame before */
-    struct mf_address address[MF_ADDRESSES_MAX]; /* of this machine, that the switch serves; their ports are not used */
-    uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces on which XDP accepts the pseudo-header's sum as a checksum; 0 ends them */
-    uint32_t interface[MF_INTERFACES_MAX]; /* those that these programs are attached to; 0 ends them */
-    uint64_t next_hop_salt; /* random and secret, so that nobody can choose addresses that collide in the cache */
+    struct mf_address address[MF_ADDRESSES_MAX]; /* addresses of this machine that the switch serves; ports are not used */
+    uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces on which XDP accepts the pseudo-header's sum as a checksum; ends with 0 */
+    uint32_t interface[MF_INTERFACES_MAX]; /* interfaces with these programs; ends with 0 */
+    uint64_t next_hop_salt; /* random and secret, so that an attacker cannot choose addresses that collide in the cache */
 
-    /* A call from user space; its datagram and its answers lie in the first scratch area. */
+    /* A call from user space; its datagram and answers are in the first scratch area. */
     uint32_t call;      /* enum mf_call */
-    uint32_t verdict;   /* result: of a packet its verdict; of a tick the elements visited; of a benchmark the packets refused;
-                         * of an order 1 when it is done */
-    uint64_t now_ns;    /* the time for the program; MF_NOW: read the clock */
-    uint64_t bench_at;  /* where `bench_count` struct mf_datagram lie */
+    uint32_t verdict;   /* result: a packet's outcome; the elements that a tick visited; the packets that a benchmark refused; 1 for a
+                         * finished order */
+    uint64_t now_ns;    /* time for the program; MF_NOW: read the clock */
+    uint64_t bench_at;  /* offset of `bench_count` struct mf_datagram */
     uint32_t bench_count;
     uint32_t reserved;
     uint64_t bench_ns;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For a test of `crates/dataplane/src/kernel/layout.rs`: its structures must have the layout of those in arena.h. */
+/* For a test that compares arena.h with `crates/dataplane/src/kernel/layout.rs`. */
 #include <stddef.h>
 
 #include "arena.h"
 
 #define MF_FIELDS 46
 
-/* Writes sizes, offsets and bounds in the order that the test expects, and returns how many. */
+/* Writes sizes, offsets and bounds in the test's order, and returns their number. */
 uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
 {
     const uint64_t here[] = {
@@ -61,7 +61,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
     return sizeof(here) / sizeof(here[0]);
 }
 
-/* The texts of MF_SHELL_COUNTS: even numbers are names, odd ones meanings; null behind the last. */
+/* The texts of MF_SHELL_COUNTS: even numbers are names, odd ones meanings; null after the last. */
 const char *mf_shell_count(uint32_t number)
 {
     static const char *const texts[] = {

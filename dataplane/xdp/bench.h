@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Two benchmarks, which user space runs by BPF_PROG_RUN: of the program alone, and of what mf_xdp does with frames. They have programs of
- * their own, which only `midflight-lab bench` loads: the verifier would take longer for them than for all that a switch needs.
+ * Two benchmarks, run by BPF_PROG_RUN: of the core alone, and of mf_xdp with frames. Separate programs, which only `midflight-lab bench`
+ * loads: they would take the verifier longer than all programs of a switch.
  *
- * What they do for each packet is a function that is not static: so the verifier checks it once, and not in each round of a loop.
+ * The function for each packet is not static, so the verifier checks it once and not in each round of a loop.
  */
 #ifndef MIDFLIGHT_BENCH_H
 #define MIDFLIGHT_BENCH_H
 
 #include "shells.h"
 
-/* Takes the datagram at this place in the arena. Returns whether it was refused, neither taken nor forwarded. */
+/* Handles the datagram at this place in the arena. Returns whether it was refused, neither taken nor forwarded. */
 __attribute__((noinline)) int bench_packet(uint64_t at)
 {
     const struct mf_datagram MF_FAR *packet = (const struct mf_datagram MF_FAR *)(uintptr_t)at;
@@ -22,7 +22,7 @@ __attribute__((noinline)) int bench_packet(uint64_t at)
     return is_refused;
 }
 
-/* The program alone. The time that all datagrams take, the lock included, goes to the control block, and how many were refused. */
+/* Benchmarks the core. Writes the total time, including the lock, and the number of refused datagrams to the control block. */
 SEC("xdp")
 int mf_bench_packets(struct xdp_md *context)
 {
@@ -40,7 +40,7 @@ int mf_bench_packets(struct xdp_md *context)
 }
 
 #define BEGINNING (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + 96) /* headers, and the first 96 bytes of the datagram */
-#define BEGINNING_ROOM 144                                       /* bytes from one to the next */
+#define BEGINNING_ROOM 144                                       /* distance of two in the arena, in bytes */
 _Static_assert(BEGINNING % 8 == 2, "long words, and a half");
 
 MF_INLINE int put_beginning(struct xdp_md *context, const uint8_t MF_FAR *beginning)
@@ -59,12 +59,9 @@ __attribute__((noinline)) int bench_frame(struct xdp_md *context)
     return serve_frame(context);
 }
 
-/*
- * What mf_xdp does with frames that are forwarded. All frames are equal to the one that it is run with but for their beginnings, which are
- * what the shell rewrites: they lie in the arena, and are put into the frame one after the other. The time that all take goes to the
- * control block, and how many did not leave as `call` says, an XDP action; 0: the frames are only put in their place, which tells how
- * much of the time that costs.
- */
+/* Benchmarks mf_xdp with forwarded frames. All frames equal the one that it is run with except for their beginnings, which mf_xdp rewrites.
+ * The beginnings are in the arena and are copied into the frame in turn. Writes to the control block the total time, and how many frames
+ * did not leave by the XDP action `call`. With `call` 0, frames are only copied, to measure that part. */
 SEC("xdp")
 int mf_bench_frames(struct xdp_md *context)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The entry point for user space, which runs it by BPF_PROG_RUN and says in the control block what it wants. */
+/* The entry point for user space: BPF_PROG_RUN runs it, the control block says what to do. */
 #ifndef MIDFLIGHT_CALL_H
 #define MIDFLIGHT_CALL_H
 
 #include "next_hops.h"
 
-/* Not inlined: otherwise the stack of mf_call would hold its variables, too. */
+/* Not inlined: otherwise its variables would be on the stack of mf_call. */
 static __attribute__((noinline)) void call_packet(struct mf_scratch MF_FAR *scratch)
 {
     MF_CONTROL->verdict = take_from_socket(scratch);
     scratch->counts.called++;
 }
 
-/* BPF_PROG_RUN wants a frame for an XDP program; it is not used. */
+/* BPF_PROG_RUN requires a frame for an XDP program; it is not used. */
 SEC("xdp")
 int mf_call(struct xdp_md *context)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * From a datagram to the frame that carries it to a next hop: composed anew for an answer, rewritten in place for a datagram that
- * is forwarded.
+ * Makes the frame that carries a datagram to a next hop: composes one for an answer, rewrites one in place for a forwarded datagram.
  *
- * `beside`, 0 or 1: how many VLAN tags the kernel keeps in the skb, so that they are not written into the frame.
+ * `beside`, 0 or 1: number of VLAN tags that the kernel keeps in the skb instead of the frame.
  */
 #ifndef MIDFLIGHT_COMPOSE_H
 #define MIDFLIGHT_COMPOSE_H
@@ -12,7 +11,7 @@
 
 #define HOPS 64 /* TTL, hop limit */
 
-/* Where the IP header begins in a frame to this next hop. */
+/* Offset of the IP header in a frame to this next hop. */
 MF_INLINE uint32_t ip_offset(const struct mf_next_hop MF_FAR *hop, uint32_t beside)
 {
     return ETHERNET_BYTES + TAG_BYTES * (hop->tags - beside);
@@ -54,7 +53,7 @@ MF_INLINE uint64_t put_ipv4(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, u
     uint32_t own = FAR_WORD(hop->own + 12), peer = FAR_WORD(hop->peer.ip + 12);
     uint64_t sum = (uint64_t)own + peer;
     uint32_t first = IPV4_PLAIN | (uint32_t)mf_net16((uint16_t)(IPV4_BYTES + bytes)) << 16;
-    uint32_t second = 0x40 << 16; /* "don't fragment": then the identification field may be 0 */
+    uint32_t second = 0x40 << 16; /* "don't fragment": allows an identification of 0 */
     uint32_t third = HOPS | IP_UDP << 8;
     PUT_WORD(ip, first);
     PUT_WORD(ip + 4, second);
@@ -76,8 +75,8 @@ MF_INLINE uint64_t put_ipv6(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, u
     return sum_long(sum_long(sum_long(sum_long(0, own_high), own_low), peer_high), peer_low);
 }
 
-/* Writes the Ethernet and IP headers of a frame that carries `bytes` of UDP header and payload, and sets `udp` to the place of
- * the UDP header. Returns the sum of the addresses; -1: the frame is too short. */
+/* Writes the Ethernet and IP headers of a frame with `bytes` of UDP header and payload, and sets `udp` to the UDP header's place. Returns
+ * the sum of the addresses; -1: the frame is too short. */
 MF_INLINE int64_t put_headers(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
                               uint32_t bytes, uint8_t **udp)
 {
@@ -105,8 +104,8 @@ MF_INLINE uint32_t ports_to(const struct mf_address MF_FAR *to)
     return MF_CONTROL->port | (uint32_t)to->port << 16;
 }
 
-/* Writes a frame of frame_bytes() at `data`. `partial`: put only the pseudo-header's sum into the checksum, which the card, or
- * the kernel in its place, completes. 0: the frame is too short. */
+/* Writes a frame of frame_bytes() at `data`. `partial`: writes only the pseudo-header's sum as checksum, which the card or the kernel
+ * completes. 0: the frame is too short. */
 MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
                       const struct outgoing *outgoing, uint32_t partial)
 {
@@ -141,7 +140,7 @@ MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
     return sum;
 }
 
-/* As replace(), for the header by which a program decides, in straight code. */
+/* replace() for PROGRAM_HEADER_BYTES, without a loop. */
 MF_INLINE int replace_header(uint8_t *p, const uint8_t *end, const uint8_t MF_FAR *from, struct difference *sum)
 {
     if (p + PROGRAM_HEADER_BYTES > end)
@@ -155,9 +154,9 @@ MF_INLINE int replace_header(uint8_t *p, const uint8_t *end, const uint8_t MF_FA
     return 1;
 }
 
-/* Forwards a datagram in the frame in which it came: writes the new addresses and ports, and the first `header` bytes as the
- * program has changed them. The rest of the payload is not touched. The checksum changes by the difference (RFC 1624), so the
- * receiver still notices damage that happened before this switch; one that was left to hardware is made whole. 0: the frame is too short. */
+/* Forwards a datagram in its own frame: writes the new addresses and ports, and the first `header` bytes as the program has changed them.
+ * The rest of the payload stays. The checksum changes by the difference (RFC 1624), so the receiver still detects earlier damage; a
+ * checksum left to hardware is completed. 0: the frame is too short. */
 MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_next_hop MF_FAR *hop = &scratch->other;
@@ -182,17 +181,17 @@ MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch
     return 1;
 }
 
-/* Whether a frame from one hop can be rewritten as a frame to the other: both have the same headers, with other contents. */
+/* Whether a frame from one hop can be rewritten for the other: both have the same kinds of headers. */
 MF_INLINE int is_same_shape(const struct mf_next_hop MF_FAR *a, const struct mf_next_hop MF_FAR *b)
 {
     if (a->type != b->type || a->tags != b->tags)
         return 0;
-    if (MF_MUTANT(71)) /* planted bug: as many tags count as the same tags */
+    if (MF_MUTANT(71)) /* planted bug: compares only the number of tags */
         return 1;
     return MF_LIKELY(a->tags == 0) || (a->tag[0] == b->tag[0] && (a->tags == 1 || a->tag[1] == b->tag[1]));
 }
 
-/* Whether a program that forwards keeps to what switch.h says of it. */
+/* Whether a forwarding program respects the limits in switch.h. */
 MF_INLINE int may_forward(const struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The program that the shells serve. A `*.bpf.c` includes the program's source, then defines these hooks:
+ * The core called by the XDP and TC programs. A `*.bpf.c` includes the core's source, then defines these hooks:
  *
  *     PROGRAM_STATE    the type of its state
  *     PROGRAM_ORDER    the type of an operator's order
- *     PROGRAM(NAME)    how its functions of switch.h are called: mf_tasks_##NAME
- *     PROGRAM_NOW()    its clock: bpf_ktime_get_ns(), or bpf_ktime_get_boot_ns() where its leases are promises to other
- *                      machines, whose time goes on while this machine is suspended
+ *     PROGRAM(NAME)    the name of its functions of switch.h: mf_tasks_##NAME
+ *     PROGRAM_NOW()    its clock: bpf_ktime_get_ns(), or bpf_ktime_get_boot_ns() if its leases are promises to other machines,
+ *                      whose time continues while this machine is suspended
  *
- * and perhaps
+ * and optionally
  *
- *     PROGRAM_HEADER_BYTES                    the first bytes of a datagram, a multiple of 8, by which alone the program decides ...
- *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    ... about one of this operation; it reads and changes nothing behind
- *                                            them, and owes one answer at most
+ *     PROGRAM_HEADER_BYTES                    leading bytes of a datagram, a multiple of 8, that suffice for the program's decision
+ *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    whether this holds for an operation: the program reads and changes only these bytes,
+ *                                             and owes at most one answer
  *
- *     PROGRAM_NEEDS_TIME(DATA)                whether it needs the time for the datagram that begins at DATA, perhaps cut off
+ *     PROGRAM_NEEDS_TIME(DATA)                whether it needs the time for the datagram that begins at DATA and may be truncated
  *
- * Of such a datagram the shell copies no more, and does not check its sum, if it forwards it in the frame in which it came: there
- * the checksum is changed by the difference, so the receiver notices damage.
+ * Of a datagram decided by its header, only the header is copied, and the checksum is not checked if the datagram is forwarded in its own
+ * frame: there the checksum changes by the difference, so the receiver detects damage.
  */
 #ifndef MIDFLIGHT_XDP_CORE_H
 #define MIDFLIGHT_XDP_CORE_H
@@ -39,8 +39,8 @@
 _Static_assert(PROGRAM_HEADER_BYTES % 8 == 0, "copied as long words");
 _Static_assert(sizeof(PROGRAM_ORDER) <= MF_ORDER_BYTES, "the control block has room for an order");
 
-/* Hides from the compiler that the address of the state is a constant: it would compute the address of every field in advance,
- * and keep them on the stack, which has 512 bytes. */
+/* Hides from the compiler that the state's address is constant: otherwise it would precompute the address of every field and spill them to
+ * the stack of 512 bytes. */
 MF_INLINE PROGRAM_STATE MF_FAR *program_state(void)
 {
     uint64_t at = MF_STATE_AT;
@@ -48,14 +48,14 @@ MF_INLINE PROGRAM_STATE MF_FAR *program_state(void)
     return (PROGRAM_STATE MF_FAR *)at;
 }
 
-/* Call it with the lock held: otherwise another CPU could bring the program a later time first. */
+/* Call with the lock held: otherwise another CPU could pass a later time to the program first. */
 MF_INLINE uint64_t now_ns(void)
 {
     uint64_t set_by_test = MF_CONTROL->now_ns;
     return MF_LIKELY(set_by_test == MF_NOW) ? PROGRAM_NOW() : set_by_test;
 }
 
-/* The time for this datagram. Who needs none gets the end of time, when every lease is over. */
+/* The time for this datagram. A datagram that needs none gets the end of time, when every lease is over. */
 MF_INLINE uint64_t time_for(const uint8_t MF_FAR *data)
 {
     (void)data;

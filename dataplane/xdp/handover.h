@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Datagrams that the shells leave for user space to send: its socket reaches everybody, by the kernel's routes and neighbours. */
+/* Hands datagrams to user space, whose socket reaches every peer by the kernel's routes and neighbours. */
 #ifndef MIDFLIGHT_HANDOVER_H
 #define MIDFLIGHT_HANDOVER_H
 
 #include "maps.h"
 #include "words.h"
 
-/* Puts a datagram into the ring. `own`: our address that it shall come from, 16 bytes; null where it is not known. */
+/* Puts a datagram into the ring. `own`: its source, our address of 16 bytes; null if unknown. */
 static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratch, const struct mf_address MF_FAR *to,
                                                 const uint8_t MF_FAR *data, uint32_t length, const uint8_t MF_FAR *own)
 {
@@ -21,7 +21,7 @@ static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratc
     PUT_LONG(record->own + 8, own ? FAR_LONG(own + 8) : 0);
     record->length = length;
     if (MF_MUTANT(76) && length > 1024)
-        length = 1024; /* planted bug: the end of a long datagram is not written */
+        length = 1024; /* planted bug: cuts off a long datagram */
     for (uint32_t i = MF_ZERO; MF_LOOP(i < length); i += sizeof(mf_word)) {
         uint64_t at = MF_MASK(i, 0x7ff);
         if (at > MF_PACKET_MAX - sizeof(mf_word))
@@ -32,8 +32,8 @@ static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratc
     scratch->counts.handed_over++;
 }
 
-/* Whether the answer is a COOKIE. It must reach the address that the packet names, and not just whoever sent the frame: a cookie
- * proves that its holder receives what is sent to that address, and a neighbour can put any address into a frame (T13). */
+/* Whether the answer is a COOKIE. It must go to the address that the packet names, not to the frame's sender: a cookie proves that its
+ * holder receives packets sent to that address, and a neighbour can put any address into a frame (T13). */
 MF_INLINE int is_cookie_owed(const struct mf_scratch MF_FAR *scratch)
 {
     return scratch->verdict == MF_V_NO_COOKIE;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The fields that the shells read of the kernel's own structures. libbpf adapts their offsets to the running kernel when it
- * loads a program (CO-RE), so only names matter here, and they are the kernel's. */
+/*
+ * Fields of the kernel's structures that these programs read. libbpf adapts their offsets to the running kernel (CO-RE), so only the names
+ * matter, and they are the kernel's.
+ */
 #ifndef MIDFLIGHT_KERNEL_TYPES_H
 #define MIDFLIGHT_KERNEL_TYPES_H
 

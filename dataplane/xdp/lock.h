@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The spin lock that guards the program's state. BPF programs run with softirqs off, so a taker never interrupts the holder on
- * the same CPU: no deadlock. `bpf_spin_lock` would take 45 ns to lock and unlock, twice the work that it guards; this takes 2.
+ * The spin lock of the program's state. BPF programs run with softirqs off, so a taker never interrupts the holder on the same CPU: no
+ * deadlock. `bpf_spin_lock` takes 45 ns to lock and unlock, twice the work that it guards; this takes 2.
  */
 #ifndef MIDFLIGHT_LOCK_H
 #define MIDFLIGHT_LOCK_H
 
 #include "arena.h"
 
-/*
- * A holder needs microseconds. A taker that has waited for about a millisecond gives up, and passes its packet up. The bound
- * is below 65,535 rounds, where the kernel begins to compare the time that a program spends in loops with its limit.
- */
+/* A holder needs microseconds. After about a millisecond a taker gives up and passes its packet to the stack. The bound is below 65,535
+ * rounds, from where the kernel limits a program's time in loops. */
 #define MF_LOCK_TRIES (1u << 15)
 
 static inline __attribute__((always_inline)) int mf_lock(void)

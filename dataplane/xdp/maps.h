@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The maps, in the form that libbpf reads. User space sets the arena's size and address before it loads the object. */
+/* The maps, as libbpf reads them. User space sets the arena's size and address before it loads the object. */
 #ifndef MIDFLIGHT_MAPS_H
 #define MIDFLIGHT_MAPS_H
 
@@ -9,7 +9,7 @@
 
 #include "arena.h"
 
-#define MF_MAP_TYPE_ARENA 33 /* BPF_MAP_TYPE_ARENA: the headers of a stable distribution may not know it yet */
+#define MF_MAP_TYPE_ARENA 33 /* BPF_MAP_TYPE_ARENA, which a stable distribution's headers may lack */
 
 struct {
     __uint(type, MF_MAP_TYPE_ARENA);
@@ -17,11 +17,11 @@ struct {
     __uint(max_entries, 1);
 } arena SEC(".maps");
 
-/* A datagram that a shell leaves for the process to send by its socket. */
+/* A datagram for the process to send by its socket. */
 struct mf_handover {
     struct mf_address to;
     uint32_t length;
-    uint8_t own[16]; /* our address that the receiver talks to; all zeros where no shell knows it */
+    uint8_t own[16]; /* source: our address that the receiver talks to; zeros if unknown */
     uint8_t data[MF_PACKET_MAX];
 };
 

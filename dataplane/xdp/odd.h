@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Counts frames that the shells leave to the kernel's own stack although they may be for the switch: fragments, IP options and
- * extension headers. The counts tell an operator why packets take the slow path. */
+/*
+ * Counts frames left to the kernel's stack that may be for the switch: fragments, IP options and extension headers. The counts show an
+ * operator why packets take the slow path.
+ */
 #ifndef MIDFLIGHT_ODD_H
 #define MIDFLIGHT_ODD_H
 
 #include "parse.h"
 
-#define EXTENSIONS_MAX 4 /* extension headers that are skipped to find UDP */
+#define EXTENSIONS_MAX 4 /* extension headers skipped to find UDP */
 
-/* Whether a UDP header at this offset of a frame names our port; 0 also where the frame ends before it. */
+/* Whether a UDP header at this offset of a frame names our port; 0 also beyond the frame's end. */
 MF_INLINE int names_port(const uint8_t *data, const uint8_t *end, uint32_t at)
 {
     const uint8_t *udp = data + HIDDEN_OFFSET(at, 0x3ff);
     return udp + UDP_BYTES <= end && HALF_AT(udp + UDP_DESTINATION_PORT) == MF_CONTROL->port;
 }
 
-/* Only the first fragment of a datagram has a port; a later one counts if it is for an address that the switch serves. */
+/* Only a datagram's first fragment has a port; a later one counts if the switch serves its destination. */
 static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const uint8_t *end, uint32_t at,
                                                      struct mf_shell_counts MF_FAR *counts)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * From a frame to a datagram in the scratch area.
+ * Copies a frame's datagram to the scratch area.
  *
  *   find_ip   skips the VLAN tags, to IPv4 or IPv6
- *   is_ours   is it UDP to the switch's port, at an address that it serves?
- *   receive   checks lengths and checksum, copies the datagram, and notes the next hop back to its sender
+ *   is_ours   whether it is UDP to the switch's port, at an address that it serves
+ *   receive   checks lengths and checksum, copies the datagram, and stores the next hop back to its sender
  *
  * Most frames are not for the switch, so the checks that exclude them come first.
  */
@@ -30,7 +30,7 @@
 #define FRAGMENT_OFFSET 0xff1f /* of IPv4's third half-word, network byte order */
 #define FRAGMENT 0xff3f        /* the same with the bit "more fragments" */
 
-/* Where fields begin, in bytes from the start of their header. */
+/* Field offsets in bytes from the start of their header. */
 enum ethernet_field { ETHERNET_TYPE = 12, TAGGED_TYPE = 2 /* from the start of a VLAN tag */ };
 enum ipv4_field {
     IPV4_LENGTH = 2,
@@ -43,24 +43,24 @@ enum ipv6_field { IPV6_LENGTH = 4, IPV6_NEXT = 6, IPV6_SOURCE = 8, IPV6_DESTINAT
 enum udp_field { UDP_SOURCE_PORT = 0, UDP_DESTINATION_PORT = 2, UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 
 struct frame {
-    uint32_t interface; /* by which it came; set by who calls receive */
+    uint32_t interface; /* ingress interface, set by the caller of receive */
 
     /* Set by find_ip. */
-    uint32_t l3;   /* where the IP header begins */
-    uint32_t tags; /* VLAN tags in the frame. The kernel may keep the outermost one in the skb instead: not counted here */
+    uint32_t l3;   /* offset of the IP header */
+    uint32_t tags; /* VLAN tags in the frame, without one that the kernel keeps in the skb */
     uint16_t type; /* TYPE_IPV4 or TYPE_IPV6 */
 
     /* Set by receive. */
-    uint16_t check;  /* the UDP checksum that it carries */
-    uint32_t l4;     /* where the UDP header begins */
-    uint32_t whole;  /* 0: that checksum is the sum of the pseudo-header only; 1: it is right, absent, or was not looked at */
+    uint16_t check;  /* its UDP checksum */
+    uint32_t l4;     /* offset of the UDP header */
+    uint32_t whole;  /* 0: the checksum is the pseudo-header's sum only; 1: it is right, absent, or was not checked */
     uint64_t pseudo; /* sum of the pseudo-header, not folded */
 };
 
-/* Hides from the verifier where a header begins: otherwise it would follow each possible offset through all of the program. */
+/* Hides a header's offset from the verifier, which would otherwise follow each possible value through the whole program. */
 #define HIDDEN_OFFSET(offset, mask) MF_MASK((offset) + MF_ZERO, mask)
 
-/* 0: no IP. It skips one tag more than the shells take, so that such frames can be counted. */
+/* 0: no IP. Skips one tag more than allowed, so that such frames can be counted. */
 MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *frame)
 {
     uint32_t at = ETHERNET_BYTES, tags = 0;
@@ -80,12 +80,12 @@ MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *fra
     return type == TYPE_IPV4 || type == TYPE_IPV6;
 }
 
-/* Addresses that one round of the loop below compares: a round costs more than a comparison. */
+/* Addresses compared per round of the loop below: a round costs more than a comparison. */
 #define ADDRESSES_A_ROUND 4
 _Static_assert(MF_ADDRESSES_MAX % ADDRESSES_A_ROUND == 0, "whole rounds");
 
-/* Whether the switch serves this address, given as the two halves of an IPv6 address. The last round may read unused entries:
- * they are zero, and no caller asks for the address zero. */
+/* Whether the switch serves this address, given as two halves of an IPv6 address. The last round may read unused entries: they are zero,
+ * and no caller asks for address zero. */
 MF_INLINE int is_served(uint64_t high, uint64_t low)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
@@ -97,7 +97,7 @@ MF_INLINE int is_served(uint64_t high, uint64_t low)
     return 0;
 }
 
-/* The low half of the IPv6 address that stands for an IPv4 address; the high half is 0. */
+/* The low half of the IPv6 address that represents an IPv4 address; the high half is 0. */
 #define MAPPED(ipv4) ((uint64_t)(ipv4) << 32 | 0xffff0000)
 
 MF_INLINE int is_served_ipv4(uint32_t ip)
@@ -115,8 +115,8 @@ MF_INLINE int is_served_ipv6(const uint8_t *ip)
 /* Which addresses of a frame the switch serves: a sum. */
 enum served { DESTINATION_SERVED = 1, SOURCE_SERVED = 2 };
 
-/* Searches both addresses of a frame in one loop. The last round may read unused entries, which are zero; no frame is for the address
- * zero, and none may come from it. */
+/* Searches both addresses of a frame in one loop. The last round may read unused entries, which are zero; no frame is for address zero, and
+ * none may come from it. */
 MF_INLINE uint32_t which_served(uint64_t to_high, uint64_t to_low, uint64_t from_high, uint64_t from_low)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
@@ -133,15 +133,14 @@ MF_INLINE uint32_t which_served(uint64_t to_high, uint64_t to_low, uint64_t from
     return served;
 }
 
-/* Whether a frame is for the switch. */
 enum relation {
-    FOREIGN,   /* no */
-    OURS,      /* yes */
-    ODD,       /* perhaps, but a shell cannot take it: fragments, options, extension headers */
-    BAD_SENDER /* yes, but no sender can have its source address or port */
+    FOREIGN,
+    OURS,
+    ODD,       /* may be for the switch, but XDP and TC cannot take it: fragments, options, extension headers */
+    BAD_SENDER /* for the switch, but with an impossible source address or port */
 };
 
-/* Whether an IPv4 address, its first byte lowest, can be a sender's: not 0.0.0.0/8, loopback, multicast or reserved. */
+/* Whether an IPv4 address, first byte lowest, can be a source: not 0.0.0.0/8, loopback, multicast or reserved. */
 MF_INLINE int may_send_ipv4(uint32_t ip)
 {
     uint32_t first = ip & 0xff;
@@ -158,7 +157,7 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
 {
     if (ip[IPV4_PROTOCOL] != IP_UDP || ip[0] >> 4 != 4)
         return FOREIGN;
-    /* Planted bug: the first fragment of a datagram counts as a whole one. */
+    /* Planted bug: takes the first fragment for a whole datagram. */
     uint32_t fragment = MF_MUTANT(60) ? FRAGMENT_OFFSET : FRAGMENT;
     if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + IPV4_FRAGMENT) & fragment)))
         return ODD;
@@ -168,13 +167,13 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
     uint32_t served = which_served(0, MAPPED(WORD_AT(ip + IPV4_DESTINATION)), 0, MAPPED(from));
     if (!(served & DESTINATION_SERVED))
         return FOREIGN;
-    if (MF_MUTANT(61)) /* planted bug: an address of the switch's own counts as a sender's */
+    if (MF_MUTANT(61)) /* planted bug: accepts the switch's own address as a source */
         served = DESTINATION_SERVED;
     return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !(served & SOURCE_SERVED) ? OURS
                                                                                                                : BAD_SENDER;
 }
 
-/* Headers that may stand between IPv6 and UDP. */
+/* Headers that may precede UDP in IPv6. */
 enum extension { HOP_BY_HOP = 0, ROUTING = 43, FRAGMENTED = 44, DESTINATION = 60 };
 
 MF_INLINE int is_extension(uint32_t next)
@@ -197,8 +196,7 @@ MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
                : BAD_SENDER;
 }
 
-/* Call it after find_ip. Frames to or from a group MAC address (multicast, broadcast) are not taken: one answer each would be
- * wrong. */
+/* Call after find_ip. Frames to or from a group MAC address (multicast, broadcast) are not taken: they would get several answers. */
 MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const struct frame *frame)
 {
     const uint8_t *ip = data + frame->l3;
@@ -212,9 +210,9 @@ MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const s
 /* Whether a datagram for the switch was received, or why not. */
 enum reception { RECEIVED, BAD_TAGS, BAD_LENGTH, BAD_CHECKSUM };
 
-/* The note_ functions write down the next hop back to a frame's sender. What copy_hop() will load by one instruction they store by
- * one: a processor waits where it loads what it has just stored in parts. `outer`: the VLAN tag that is in the skb instead of the
- * frame; 0: none. `tags`: how many there are, that one included. */
+/* The note_ functions store the next hop back to a frame's sender. What copy_hop() loads by one instruction they store by one: a load after
+ * partial stores stalls the processor. `outer`: the VLAN tag in the skb instead of the frame; 0: none. `tags`: their number, including that
+ * one. */
 MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, uint32_t tags,
                          struct mf_next_hop MF_FAR *hop)
 {
@@ -261,14 +259,14 @@ MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, u
     *follow = mf_net16(HALF_AT(ip + IPV6_LENGTH));
 }
 
-/* Whether a checksum is the sum of the pseudo-header only: its sender left the rest to hardware. A whole checksum may have the
- * same value by chance, and a damaged or forged one too; whether to accept it depends on the interface. */
+/* Whether a checksum is the pseudo-header's sum only: its sender left the rest to hardware. A complete, damaged or forged checksum may have
+ * the same value by chance; whether to accept it depends on the interface. */
 MF_INLINE int is_left_to_hardware(const struct frame *frame)
 {
     return frame->check == sum_fold(frame->pseudo);
 }
 
-/* Whether the program decides about a datagram by its first bytes: then only these are copied, and no sum is checked. */
+/* Whether the program decides by a datagram's first bytes: then only these are copied, and the checksum is not checked. */
 MF_INLINE int is_decided_by_header(const uint8_t *payload, const uint8_t *end, uint32_t length)
 {
     return PROGRAM_HEADER_BYTES && length >= PROGRAM_HEADER_BYTES && payload + PROGRAM_HEADER_BYTES <= end &&
@@ -284,7 +282,6 @@ MF_INLINE int copy_header(const uint8_t *payload, const uint8_t *end, uint32_t l
     return payload + MF_MASK(length, 0x7ff) <= end;
 }
 
-/* Copies a whole datagram and checks its sum. */
 MF_INLINE enum reception copy_whole(const uint8_t *udp, const uint8_t *end, struct frame *frame,
                                     struct mf_scratch MF_FAR *scratch)
 {
@@ -301,8 +298,8 @@ MF_INLINE enum reception copy_whole(const uint8_t *udp, const uint8_t *end, stru
     return is_left_to_hardware(frame) ? RECEIVED : BAD_CHECKSUM;
 }
 
-/* Reads the UDP header and copies the payload. `expected`: bytes that follow the IP header, as it says; `pseudo`: the sum of the
- * addresses; `by_header`: 1: what the program decides by its header may be received so. */
+/* Reads the UDP header and copies the payload. `expected`: bytes after the IP header, as it says; `pseudo`: the sum of the addresses;
+ * `by_header`: 1: datagrams decided by their header may be received so. */
 MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t expected, uint64_t pseudo,
                                      int by_header, struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
@@ -324,7 +321,7 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     return copy_header(udp + UDP_BYTES, end, length, scratch) ? RECEIVED : BAD_LENGTH;
 }
 
-/* Call it after is_ours. Fills the scratch area's `in`, `data`, `copied` and `back`. */
+/* Call after is_ours. Fills the scratch area's `in`, `data`, `copied` and `back`. */
 MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, int by_header, struct frame *frame,
                                  struct mf_scratch MF_FAR *scratch)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The short way through XDP for the most frequent frames: IPv4 without VLAN tags, with a datagram about which the program decides by
- * its header. All offsets are constants, one comparison bounds the frame, and nothing loops. It does what parse.h and compose.h do,
- * byte for byte; whatever is unusual in a frame, it leaves the whole frame to them, and has counted nothing.
+ * The fast path through XDP for the most frequent frames: IPv4 without VLAN tags, with a datagram that the program decides by its header.
+ * All offsets are constants, one comparison bounds the frame, and nothing loops. It does the same as parse.h and compose.h, byte for byte,
+ * and leaves unusual frames to them before it counts anything.
  */
 #ifndef MIDFLIGHT_PLAIN_H
 #define MIDFLIGHT_PLAIN_H
@@ -16,7 +16,7 @@ enum plain {
     PLAIN_BYTES = PLAIN_DATAGRAM + PROGRAM_HEADER_BYTES
 };
 
-/* `tags` and `type` of the next hop that such a frame came by, as one word. */
+/* `tags` and `type` of such a frame's next hop, as one word. */
 #define PLAIN_SHAPE ((uint32_t)TYPE_IPV4 << 16)
 
 MF_INLINE uint32_t shape_of(const struct mf_next_hop MF_FAR *hop)
@@ -24,13 +24,13 @@ MF_INLINE uint32_t shape_of(const struct mf_next_hop MF_FAR *hop)
     return FAR_WORD(&hop->tags);
 }
 
-/* Whether the switch serves the destination, and certainly not the source. It looks at as many addresses as one round of the loop in
+/* Whether the switch serves the destination, and certainly not the source. Compares as many addresses as one round of the loop in
  * parse.h. */
 MF_INLINE int is_served_plainly(uint64_t to, uint64_t from)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
     uint64_t is_served = MF_ZERO;
-    /* 0: user space writes them just now, and a source that is the switch's own may not be there yet. */
+    /* 0: user space is writing them, and the source may be one that is missing yet. */
     if ((uint32_t)MF_CONTROL->addresses - 1 >= ADDRESSES_A_ROUND)
         return 0;
     _Pragma("unroll") for (uint32_t k = 0; k < ADDRESSES_A_ROUND; k++)
@@ -44,7 +44,7 @@ MF_INLINE int is_served_plainly(uint64_t to, uint64_t from)
     return is_served != 0;
 }
 
-/* Brings the frame's datagram to the scratch area, as receive() does. 0: it is not such a frame. */
+/* Copies the frame's datagram to the scratch area, as receive() does. 0: not such a frame. */
 MF_INLINE int receive_plain(const uint8_t *data, const uint8_t *end, uint32_t interface, struct mf_scratch MF_FAR *scratch)
 {
     const uint8_t *ip = data + PLAIN_IP, *udp = data + PLAIN_UDP, *datagram = data + PLAIN_DATAGRAM;
@@ -79,7 +79,7 @@ MF_INLINE int receive_plain(const uint8_t *data, const uint8_t *end, uint32_t in
     return 1;
 }
 
-/* The same as rewrite(), for a frame that receive_plain() has taken and whose next hop takes such frames. */
+/* rewrite() for a frame of receive_plain() whose next hop takes such frames. */
 MF_INLINE int rewrite_plain(uint8_t *data, const uint8_t *end, const struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_next_hop MF_FAR *hop = &scratch->other;

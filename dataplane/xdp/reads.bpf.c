@@ -2,8 +2,8 @@
 /* The reads program in the kernel. */
 #include <stdint.h>
 
-/* To read the clock costs as much as everything else, and the reply to a READ of a stable key group needs no time: see
- * PROGRAM_NEEDS_TIME below. If it must be turned back, the program asks for the time after all. */
+/* Reading the clock costs as much as everything else, and the reply to a READ of a stable key group needs no time: see PROGRAM_NEEDS_TIME
+ * below. If the reply must be turned back, the program reads the clock after all. */
 static inline __attribute__((always_inline)) uint64_t now_ns(void);
 #define MF_TIME_AFTER_ALL(call) now_ns()
 
@@ -12,10 +12,10 @@ static inline __attribute__((always_inline)) uint64_t now_ns(void);
 #define PROGRAM_STATE struct mf_reads
 #define PROGRAM_ORDER struct mf_reads_order
 #define PROGRAM(name) mf_reads_##name
-/* Its leases are promises to the next leader, whose time goes on while this machine is suspended. */
+/* Its leases are promises to the next leader, whose time continues while this machine is suspended. */
 #define PROGRAM_NOW() bpf_ktime_get_boot_ns()
 
-/* Key and value pass untouched: so a READ and its reply cost the same whatever their length. */
+/* Key and value pass untouched, so the cost of a READ and its reply does not depend on their length. */
 #define PROGRAM_HEADER_BYTES sizeof(struct mf_request)
 #define PROGRAM_DECIDES_BY_HEADER(operation) ((operation) == MF_OP_READ || (operation) == MF_OP_READ_REPLY)
 

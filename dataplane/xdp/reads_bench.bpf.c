@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* What a packet costs the reads program, and a frame the shell and the program together. Only benchmarks load it. */
+/* Benchmarks of the reads program: per packet, and per frame including XDP. */
 #include "reads.bpf.c"
 
 #include "bench.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Next hops by the kernel's routes and neighbours, for peers that the next hop cache does not know, such as a server that never speaks to
- * the switch itself. The kernel answers only where forwarding is allowed, and only once it knows the neighbour: what the process sends
- * meanwhile lets it ask.
+ * Next hops from the kernel's routes and neighbours, for peers without an entry in the cache, such as a server that never talks to the
+ * switch itself. The kernel answers only if forwarding is allowed and it knows the neighbour; until then the process sends, which resolves
+ * the neighbour.
  */
 #ifndef MIDFLIGHT_ROUTES_H
 #define MIDFLIGHT_ROUTES_H
@@ -19,8 +19,8 @@ MF_INLINE uint16_t type_of(const struct mf_address MF_FAR *address)
     return is_ipv4 ? TYPE_IPV4 : TYPE_IPV6;
 }
 
-/* Writes the next hop of a datagram of so many bytes to the scratch area (`other`); 0 where the kernel has none. `context`: of the packet,
- * which came by this interface. Frames get as their source the address of ours that it was sent to. */
+/* Writes the next hop of a datagram of `length` bytes to the scratch area (`other`); 0 if the kernel has none. `context`: the packet, which
+ * came by this interface. Frames get the address that it was sent to as source. */
 static __attribute__((noinline)) int routed_hop(void *context, uint32_t interface, struct mf_scratch MF_FAR *scratch,
                                                 const struct mf_address MF_FAR *to, uint32_t length)
 {

@@ -5,7 +5,7 @@
 #define PROGRAM_STATE struct mf_tasks
 #define PROGRAM_ORDER struct mf_tasks_order
 #define PROGRAM(name) mf_tasks_##name
-/* Its leases only clean up after silent peers, so they may stand still while the machine is suspended. */
+/* Its leases only clean up after silent peers, so they may pause while the machine is suspended. */
 #define PROGRAM_NOW() bpf_ktime_get_ns()
 
 #include "shells.h"

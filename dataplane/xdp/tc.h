@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * TC takes what XDP leaves to it: datagrams that may owe several answers, or one for which the frame has no room. Here a packet
- * can be cloned and made longer.
+ * TC takes what XDP leaves to it: datagrams that may owe several answers, or one too large for the frame. Here a packet can be cloned and
+ * grown.
  *
- * An answer to the packet's sender goes back where it came from. A datagram to another peer goes to the next hop that was learned
- * (next_hops.h), else to the one that the kernel's routes and neighbours name, where forwarding is allowed. What neither knows
- * goes to user space through a ring: its socket reaches everybody.
+ * An answer to the packet's sender goes back where it came from. A datagram to another peer goes to the cached next hop (next_hops.h), else
+ * to that of the kernel's routes and neighbours, if forwarding is allowed. Without either it goes to user space through a ring, whose
+ * socket reaches every peer.
  */
 #ifndef MIDFLIGHT_TC_H
 #define MIDFLIGHT_TC_H
@@ -16,7 +16,7 @@
 #include "next_hops.h"
 #include "routes.h"
 
-/* What a program at tcx may return: TCX_NEXT and TCX_DROP, which older headers do not know. */
+/* TCX_NEXT and TCX_DROP, which older headers lack. */
 enum { PASS_UP = -1, DROP = 2 };
 
 #define TO_THIS_HOST 0       /* PACKET_HOST */
@@ -24,13 +24,13 @@ enum { PASS_UP = -1, DROP = 2 };
 #define CHECKSUM_PARTIAL 3
 #define HEADERS_MOST (ETHERNET_BYTES + TAG_BYTES * (MF_TAGS_MAX + 1) + IPV6_BYTES + UDP_BYTES)
 
-/* What the kernel knows of a packet, and keeps for its clones. */
+/* The kernel's metadata of a packet, which its clones keep. */
 enum copies {
     TAG_BESIDE = 1, /* the outermost VLAN tag is in the skb, not in the frame */
     PARTIAL = 2     /* the checksum is completed later, by the card or the kernel */
 };
 
-/* Copies the next hop to this peer from the cache; 0 where it has none. */
+/* Copies the next hop to this peer from the cache; 0 if unknown. */
 MF_INLINE int learned_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop MF_FAR *to)
 {
     if (!mf_lock())
@@ -40,7 +40,7 @@ MF_INLINE int learned_hop(const struct mf_address MF_FAR *peer, struct mf_next_h
     return is_known;
 }
 
-/* Overwrites the packet with the frame that carries a datagram to this next hop. 0: the packet cannot get its length. */
+/* Overwrites the packet with the frame that carries a datagram to this next hop. 0: the packet cannot be resized. */
 MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_next_hop MF_FAR *hop, const struct outgoing *outgoing,
                          enum copies copies)
 {
@@ -51,7 +51,7 @@ MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_next_hop MF_FAR 
     return compose(data, end, hop, copies & TAG_BESIDE, outgoing, copies & PARTIAL);
 }
 
-/* Numbers of the datagrams that a packet owes. Below MF_OUT_MAX: an answer. */
+/* Numbers of a packet's datagrams. Below MF_OUT_MAX: an answer. */
 enum { FORWARDED = MF_OUT_MAX, FORWARDED_COPY };
 
 MF_INLINE struct outgoing outgoing_of(const struct mf_scratch MF_FAR *scratch, uint32_t number)
@@ -67,8 +67,8 @@ MF_INLINE struct outgoing outgoing_of(const struct mf_scratch MF_FAR *scratch, u
     return outgoing;
 }
 
-/* Sends one datagram. The packet itself carries what leaves last: the first answer, if it is to the packet's sender, or the
- * forwarded datagram. A clone carries any other. Returns what the TC program then has to return. */
+/* Sends one datagram. The packet itself carries the last to leave: the first answer, if it is to the packet's sender, or the forwarded
+ * datagram. Clones carry the others. Returns the TC program's return value. */
 static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, uint32_t number,
                                                 enum copies copies)
 {
@@ -79,7 +79,7 @@ static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf
     if (!back) {
         hop = &scratch->other;
         int learned = learned_hop(outgoing.to, hop);
-        own = learned && !MF_MUTANT(74) ? hop->own : 0; /* planted bug: user space is not told our address */
+        own = learned && !MF_MUTANT(74) ? hop->own : 0; /* planted bug: user space does not learn our address */
         if (!learned && !routed_hop(skb, skb->ifindex, scratch, outgoing.to, outgoing.length))
             goto cannot;
     }
@@ -99,8 +99,8 @@ cannot:
     return DROP;
 }
 
-/* The last answer leaves first: a program writes the answer to the sender before what it sends to others, such as a task to an
- * executor, and those are what somebody waits for. */
+/* The last answer leaves first: a program writes the answer to the sender before packets to others, such as a task to an executor, and
+ * those are more urgent. */
 MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
 {
     int verdict = DROP;
@@ -121,21 +121,21 @@ MF_INLINE int forward_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scr
     return send_by_tc(skb, scratch, FORWARDED, copies);
 }
 
-/* Makes the first `bytes` of a packet readable through `data`: a packet may consist of several pieces. */
+/* Makes the first `bytes` of a packet, which may have several pieces, readable through `data`. */
 MF_INLINE int make_linear(struct __sk_buff *skb, uint32_t bytes)
 {
     bytes = bytes < skb->len ? bytes : skb->len;
     return (uint64_t)(long)skb->data_end - (uint64_t)(long)skb->data >= bytes || bpf_skb_pull_data(skb, bytes) == 0;
 }
 
-/* The VLAN tag that is in the skb, as it would be in the frame; 0: none. */
+/* The VLAN tag in the skb, as it would be in the frame; 0: none. */
 MF_INLINE uint32_t tag_beside(struct __sk_buff *skb)
 {
     return skb->vlan_present ? skb->vlan_proto | (uint32_t)mf_net16((uint16_t)skb->vlan_tci) << 16 : 0;
 }
 
-/* Prepares the packet for being rewritten. Returns its enum copies; -1: it cannot be rewritten, or its checksum is not what the
- * kernel says of it. */
+/* Prepares the packet for rewriting. Returns its enum copies; -1: it cannot be rewritten, or its checksum contradicts the kernel's
+ * metadata. */
 MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
     const struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
@@ -147,21 +147,20 @@ MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, s
     }
     if (summed == CHECKSUM_PARTIAL)
         return beside | PARTIAL;
-    /* Hardware has summed the whole packet, which is about to change. Making it longer removes that sum; bpf_csum_update fails
-     * where there is none, which proves it. */
+    /* Hardware has summed the whole packet, which is about to change. Growing it removes that sum; bpf_csum_update then fails, which proves
+     * it. */
     if (summed == CHECKSUM_COMPLETE && (bpf_skb_change_tail(skb, skb->len + 1, 0) || bpf_csum_update(skb, 0) >= 0))
         return -1;
     return beside;
 }
 
-/* Brings the packet's datagram to this CPU's scratch area; 0: the packet is not for TC. It counts only what XDP cannot have
- * counted before. */
+/* Copies the packet's datagram to this CPU's scratch area; 0: the packet is not for TC. Counts only what XDP cannot have counted. */
 MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR **scratch, struct frame *frame)
 {
     uint32_t protocol = skb->protocol, cpu;
     if (protocol != TYPE_IPV4 && protocol != TYPE_IPV6 && protocol != TYPE_8021Q && protocol != TYPE_8021AD)
         return 0;
-    /* Planted bug: what is for another machine is taken. */
+    /* Planted bug: takes packets for another machine. */
     if ((skb->pkt_type != TO_THIS_HOST && !MF_MUTANT(73)) || !make_linear(skb, HEADERS_MOST))
         return 0;
     const uint8_t *data = (const uint8_t *)(long)skb->data, *end = (const uint8_t *)(long)skb->data_end;
@@ -171,7 +170,7 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR 
     if (cpu + 1 >= MF_SCRATCHES)
         return 0;
     *scratch = mf_scratch_of(1 + cpu);
-    if (skb->gso_size && !MF_MUTANT(72)) { /* planted bug: what the kernel has merged counts as one datagram */
+    if (skb->gso_size && !MF_MUTANT(72)) { /* planted bug: takes merged packets for one datagram */
         (*scratch)->counts.passed_merged++;
         return 0;
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Frames as words: the shells read and write them eight, four or two bytes at a time, and add them to a checksum while they
- * copy them. */
+/* Reads and writes frames eight, four or two bytes at a time, and sums them while copying. */
 #ifndef MIDFLIGHT_WORDS_H
 #define MIDFLIGHT_WORDS_H
 
@@ -16,7 +15,6 @@
 typedef uint16_t __attribute__((may_alias)) mf_half;
 typedef uint64_t __attribute__((may_alias)) mf_long;
 
-/* Words of a frame. */
 #define LONG_AT(p) (*(const mf_long *)(p))
 #define WORD_AT(p) (*(const mf_word *)(p))
 #define HALF_AT(p) (*(const mf_half *)(p))
@@ -24,13 +22,11 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
 #define PUT_WORD(p, value) (*(mf_word *)(p) = (value))
 #define PUT_HALF(p, value) (*(mf_half *)(p) = (uint16_t)(value))
 
-/* The same in the arena. */
 #define FAR_LONG(p) (*(mf_long MF_FAR *)(p))
 #define FAR_WORD(p) (*(mf_word MF_FAR *)(p))
 #define FAR_HALF(p) (*(mf_half MF_FAR *)(p))
 
-/* A mask for the verifier, which must see that an offset is small. Written in C, the compiler would drop it, because it knows
- * that already. */
+/* A mask that shows the verifier a small offset. In C, the compiler would remove it as redundant. */
 #define MF_MASK(value, mask)                                                                       \
     ({                                                                                             \
         uint64_t masked_ = (value);                                                                \
@@ -38,8 +34,8 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
         masked_;                                                                                   \
     })
 
-/* The Internet checksum (RFC 1071) is a sum of 16-bit words. Wider words may be summed instead, and folded to 16 bits at the end;
- * a frame has too few of them to overflow 64 bits. The sum works in either byte order, so words stay as they are in memory. */
+/* The Internet checksum (RFC 1071) is a sum of 16-bit words. Wider words may be summed instead and folded at the end; a frame has too few
+ * to overflow 64 bits. The sum works in either byte order, so words keep that of memory. */
 MF_INLINE uint64_t sum_long(uint64_t sum, uint64_t value)
 {
     return sum + (uint32_t)value + (value >> 32);
@@ -55,7 +51,7 @@ MF_INLINE uint16_t sum_fold(uint64_t sum)
     return (uint16_t)sum;
 }
 
-/* Bytes that a round of the loops below copies: enough that the loop itself costs little. */
+/* Bytes per round of the loops below: enough to amortise the loop. */
 #define ROUND 32
 
 /* Copies `length` bytes of a frame, at most MF_PACKET_MAX, from `from` on, and adds them to a sum. 0: the frame is shorter. */
@@ -102,16 +98,14 @@ MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *en
         if (p + 1 > end)
             return 0;
         to[i] = *p;
-        total += MF_MUTANT(64) ? 0 : *p; /* planted bug: the last byte of an odd length is not summed */
+        total += MF_MUTANT(64) ? 0 : *p; /* planted bug: does not sum the last byte of an odd length */
     }
     *sum = total;
     return 1;
 }
 
-/*
- * By how much a sum changes where words are replaced. For eight bytes two additions suffice instead of four: `all` keeps the sum of
- * the long words, which wraps, `high` that of their high halves, which does not; together they give the sum of the low halves.
- */
+/* Change of a sum by replaced words. Eight bytes take two additions instead of four: `all` sums the long words and wraps, `high` sums their
+ * high halves and does not; together they give the sum of the low halves. */
 struct difference {
     uint64_t all;
     uint64_t high;
@@ -123,17 +117,17 @@ MF_INLINE void replace_in_sum(struct difference *sum, uint64_t old, uint64_t new
     sum->high += (new >> 32) - (old >> 32);
 }
 
-/* A multiple of 0xffff, which a sum may be changed by, that is larger than any difference here, at most 2^33 for each of 154 long words
- * (MF_PACKET_MAX): so no sum falls below zero. */
+/* A multiple of 0xffff, which leaves a checksum unchanged, larger than any difference here (at most 2^33 for each of 154 long words,
+ * MF_PACKET_MAX): so no sum becomes negative. */
 #define POSITIVE (0xffffull << 28)
 
-/* The difference as a number that can be added to a sum. */
+/* The difference as a summand of a checksum. */
 MF_INLINE uint64_t sum_of_difference(const struct difference *sum)
 {
     return POSITIVE + sum->high + (sum->all - (sum->high << 32));
 }
 
-/* Replaces the long word at `offset` of a frame's part by that of the arena's. */
+/* Replaces the long word at `offset` of a frame's part by the arena's. */
 #define REPLACE_LONG(offset)                                                                                           \
     do {                                                                                                               \
         uint64_t old_ = LONG_AT(p + (offset)), new_ = FAR_LONG(from + i + (offset));                                   \
@@ -164,7 +158,7 @@ MF_INLINE int replace(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *fro
     return 1;
 }
 
-/* The same as copy_in from the arena into a frame. */
+/* copy_in from the arena into a frame. */
 MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *sum)
 {
     uint64_t total = *sum;

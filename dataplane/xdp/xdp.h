@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * XDP: one frame in, at most one out, back to its sender or forwarded to the next hop of another peer. What may owe several
- * answers, or one that the frame has no room for, is left to TC.
+ * XDP: one frame in, at most one out, back to its sender or forwarded to another peer's next hop. TC gets datagrams that may owe several
+ * answers, or one too large for the frame.
  */
 #ifndef MIDFLIGHT_XDP_H
 #define MIDFLIGHT_XDP_H
@@ -18,7 +18,7 @@
 #define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* bytes of the shortest answer */
 _Static_assert(SHORTEST + sizeof(mf_long) + sizeof(mf_half) == ETHERNET_LEAST, "answer_by_xdp pads with ten bytes");
 
-/* Bytes before a frame that are left to the driver, which may put its own header there. */
+/* Bytes before a frame reserved for the driver's own header. */
 #define HEADROOM_LEFT 32
 #define CACHE_LINE 64
 
@@ -27,7 +27,7 @@ struct room {
     int32_t tail, head;
 };
 
-/* Bytes between two addresses. The verifier refuses arithmetic on halves of pointers, which the compiler would make of it. */
+/* Bytes between two addresses. Hides the compiler's arithmetic on halves of pointers, which the verifier refuses. */
 MF_INLINE int32_t distance(const void *from, const void *to)
 {
     uint64_t bytes = (uint64_t)to - (uint64_t)from;
@@ -48,7 +48,7 @@ MF_INLINE struct room room_around(struct xdp_md *context)
     return room;
 }
 
-/* Makes the frame `bytes` long: it grows at its end if there is room, else at its beginning; 0 where neither works. */
+/* Resizes the frame: it grows at its end if there is room, else at its start; 0 if neither works. */
 MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
 {
     int32_t more = bytes - (int32_t)((uint64_t)context->data_end - (uint64_t)context->data);
@@ -62,7 +62,7 @@ MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
     return bpf_xdp_adjust_tail(context, more) == 0;
 }
 
-/* Bytes of the longest answer that the frame of a datagram has room for. */
+/* Bytes of the longest answer that fits into a datagram's frame. */
 MF_INLINE uint32_t longest_answer(struct xdp_md *context, const struct mf_datagram MF_FAR *in)
 {
     struct room room = room_around(context);
@@ -70,7 +70,6 @@ MF_INLINE uint32_t longest_answer(struct xdp_md *context, const struct mf_datagr
     return more > 0 ? in->length + (uint32_t)more : in->length;
 }
 
-/* Overwrites the frame with the answer to its sender. */
 static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_out_packet MF_FAR *packet = &scratch->out.packet[0];
@@ -96,8 +95,8 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
     return XDP_TX;
 }
 
-/* Sends a COOKIE by the next hop of its receiver, if the cache knows it, so that it reaches the address that the packet names, whoever
- * sent the frame (T13). So a known client gets its next cookie without the process. For others the process sends it. */
+/* Sends a COOKIE by the cached next hop of its receiver, so that it reaches the address in the packet, not the frame's sender (T13). So a
+ * known client gets its next cookie without the process, which sends to others. */
 static __attribute__((noinline)) int send_cookie(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, uint32_t is_known)
 {
     if (!is_known) {
@@ -110,8 +109,8 @@ static __attribute__((noinline)) int send_cookie(struct xdp_md *context, struct 
     return action == XDP_TX && is_elsewhere ? (int)bpf_redirect(scratch->back.interface, 0) : action;
 }
 
-/* Copies the rest of a datagram of which the scratch area has the header, as the program has rewritten it. The datagram's sum, which
- * was not checked before, is checked now: user space would send damaged bytes with a right checksum. 0: it is wrong. */
+/* Copies the rest of a datagram whose header is in the scratch area, as rewritten by the program. Checks the datagram's checksum, which was
+ * not checked before: user space would send damaged bytes with a right checksum. 0: it is wrong. */
 static __attribute__((noinline)) int fetch_rest(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
 {
     const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
@@ -132,7 +131,7 @@ static __attribute__((noinline)) int fetch_rest(struct xdp_md *context, struct m
     return HALF_AT(udp + UDP_CHECKSUM) == 0 || sum_fold(sum) == 0xffff;
 }
 
-/* Whether this program is on an interface. Others may not take what XDP redirects to them, or are no place for the frame (bridges, VLANs). */
+/* Whether this program is attached to an interface. Others may not accept frames that XDP redirects, or are unsuitable (bridges, VLANs). */
 MF_INLINE int is_attached_to(uint32_t interface)
 {
     const uint32_t MF_FAR *own = MF_CONTROL->interface;
@@ -150,8 +149,8 @@ MF_INLINE int has_route(struct xdp_md *context, struct mf_scratch MF_FAR *scratc
            is_attached_to(scratch->other.interface);
 }
 
-/* Forwards the datagram: rewrites its frame in place, where the next hop is known, to us or to the kernel, and takes frames of the same
- * shape. Otherwise user space sends it. User space also sends the copy, if one is asked for: XDP cannot clone a frame. */
+/* Forwards the datagram: rewrites its frame in place, if the cache or the kernel knows the next hop and it takes frames of the same shape.
+ * Otherwise user space sends it. User space also sends a requested copy: XDP cannot clone a frame. */
 MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, int is_known)
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;
@@ -192,8 +191,7 @@ MF_INLINE void count_reception(struct mf_shell_counts MF_FAR *counts, enum recep
         counts->passed_tags++;
 }
 
-/* Whether this interface is one of those without hardware that completes checksums (veth, tun): there a sum of the pseudo-header
- * is what an intact packet has. */
+/* Whether this interface has no hardware that completes checksums (veth, tun): there an intact packet has the pseudo-header's sum. */
 MF_INLINE int accepts_partial_sums(uint32_t interface)
 {
     const uint32_t MF_FAR *unsummed = MF_CONTROL->unsummed;
@@ -203,7 +201,7 @@ MF_INLINE int accepts_partial_sums(uint32_t interface)
     return 0;
 }
 
-/* Brings the frame's datagram to this CPU's scratch area; 0: the frame is to be passed up. */
+/* Copies the frame's datagram to this CPU's scratch area; 0: pass the frame to the stack. */
 MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR **scratch)
 {
     const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
@@ -240,20 +238,20 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
     if (reception != RECEIVED)
         return 0;
     (*scratch)->is_whole = frame.whole;
-    /* Only TC can ask the kernel whether the checksum was left to hardware. In generic mode even a sum that is right by chance is
-     * left to TC: the kernel may hold a mark by which hardware would spoil the checksum of XDP's answer. */
+    /* Only TC can ask the kernel whether the checksum was left to hardware. In generic mode TC also gets a sum that is right by chance: the
+     * kernel may have marked the packet so that hardware would spoil the checksum of XDP's answer. */
     int doubtful = !frame.whole || MF_CONTROL->generic;
     return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || accepts_partial_sums(context->ingress_ifindex);
 }
 
-/* Whether the program decides about the datagram that begins here by its header. */
+/* Whether the program decides the datagram that begins here by its header. */
 MF_INLINE int is_decided(const uint8_t MF_FAR *data)
 {
     (void)data;
     return PROGRAM_HEADER_BYTES && PROGRAM_DECIDES_BY_HEADER(data[offsetof(struct mf_header, operation)]);
 }
 
-/* Takes a frame, and returns what is to be done with it. */
+/* Handles a frame; returns the XDP action. */
 MF_INLINE int serve_frame(struct xdp_md *context)
 {
     struct mf_scratch MF_FAR *scratch;
@@ -273,7 +271,7 @@ MF_INLINE int serve_frame(struct xdp_md *context)
     int is_known = (is_cookie || scratch->out.is_forwarded) && knows_hop(to, &scratch->other);
     mf_unlock();
     scratch->counts.xdp_taken++;
-    if (MF_UNLIKELY(is_cookie) && !MF_MUTANT(62)) /* planted bug: a cookie goes back as any answer does */
+    if (MF_UNLIKELY(is_cookie) && !MF_MUTANT(62)) /* planted bug: a cookie goes back like any answer */
         return send_cookie(context, scratch, is_known);
     if (scratch->out.is_forwarded)
         return forward_by_xdp(context, scratch, is_known);

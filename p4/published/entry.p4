@@ -1,4 +1,4 @@
-// Egress: the entries, and what becomes of copies.
+// Egress: the entries, and the handling of copies.
 
 control Entries(inout headers_t h, inout metadata_t m) {
     ENTRY(tid, 0, 32, h.task.tid, h.assigned.tid)
@@ -22,7 +22,7 @@ control Entries(inout headers_t h, inout metadata_t m) {
     }
 }
 
-// A copy is the packet as it came. What is behind the header of a repair is of no use, and stays.
+// A copy is the packet as it came. Bytes after a repair's header are unused and stay.
 control Copy(inout headers_t h, inout metadata_t m) {
     action repair() {
         h.mf.op = m.copy; h.round.setValid(); h.round.came_from = 0; h.round.level = m.copy_level; h.round.left = 0;

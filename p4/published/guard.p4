@@ -1,5 +1,5 @@
-// Stages 6 and 7: whether the entry has a task (listing 1, line 5; listing 2, lines 3 and 4); whether a repair is under
-// way (listing 1, lines 9 and 19; listing 3, lines 10 and 14).
+// Stages 6 and 7: whether the entry has a task (listing 1, line 5; listing 2, lines 3 and 4);
+// whether a repair is in flight (listing 1, lines 9 and 19; listing 3, lines 10 and 14).
 
 const bit<16> VALID = 0x100;
 
@@ -42,7 +42,7 @@ control Guard(inout headers_t h, inout metadata_t m) {
         }
         const default_action = NoAction;
     }
-    // Is there a task, and what does the executor lack? Was this flag raised before (listing 1, lines 10 and 20)?
+    // Whether there is a task, and what the executor lacks; whether this flag was set (listing 1, lines 10 and 20).
     action compare_both() { m.missing = m.theirs & ~m.has; m.flags = m.flags & m.flag; }
     AT_STAGE(7) table compare { actions = { compare_both; } const default_action = compare_both(); }
     apply { valid.apply(); repairing.apply(); compare.apply(); }

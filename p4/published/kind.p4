@@ -1,13 +1,13 @@
-// Stage 0: what a packet does, and at which level.
+// Stage 0: a packet's role and level.
 control Kind(inout headers_t h, inout metadata_t m) {
-// The first entry of the level, and its flags in the bitmap: `add_ptr` is being repaired, `retrieve_ptr` is.
+// The first entry of the level, and its flags in the bitmap: `add_ptr` is in repair, `retrieve_ptr` is.
 #define LEVEL m.role = role; m.lvl = lvl; m.at = base; m.add_flag = add_flag; m.retrieve_flag = retrieve_flag
     action plays(bit<8> role, bit<8> lvl, bit<32> base, bit<8> add_flag, bit<8> retrieve_flag) { LEVEL; }
-    // Of `is_repairing` it clears this flag.
+    // Clears this flag of `is_repairing`.
     action repairs(bit<8> role, bit<8> lvl, bit<8> flag) { m.role = role; m.lvl = lvl; m.flag = flag; }
     action owes() { m.role = Role.OWE_NO_OP; }
     action control_it() { m.role = Role.CONTROL; }
-// Level n's arguments of `plays`.
+// Arguments of `plays` for level n.
 #define OF_LEVEL(role, n) role, n - 1, (n - 1) << (CELL_BITS - 2), 1 << (2 * n - 2), 2 << (2 * n - 2)
 #define KINDS(n) \
             (Op.SUBMIT, n, _, 1..32, _): plays(OF_LEVEL(Role.SUBMIT, n)); \
@@ -23,7 +23,7 @@ control Kind(inout headers_t h, inout metadata_t m) {
         }
         actions = { plays; repairs; owes; control_it; NoAction; }
         const entries = {
-            // An argument that is neither up to 16 bytes long nor a reference (255).
+            // An argument that is neither at most 16 bytes long nor a reference (255).
             (Op.SUBMIT, _, _, _, 17..254): NoAction();
             (Op.REST, _, _, _, 17..254): NoAction();
             KINDS(1) KINDS(2) KINDS(3) KINDS(4)
@@ -39,12 +39,12 @@ control Kind(inout headers_t h, inout metadata_t m) {
     apply { kind.apply(); }
 }
 
-// A SUBMIT comes in: nothing is taken yet. `index` is one less than that of its first task, 0.
+// Start of a SUBMIT: nothing is taken yet. `index` is one less than that of its first task, 0.
 #define BEGIN m.left = h.mf.count; h.cookie.setInvalid(); h.round.setValid(); h.round.word = 1; \
     h.ack.setValid(); h.ack.taken = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; \
     h.ack.prefers = m.prefers; h.ack.credit = 0
 
-// All tasks of a SUBMIT count as refused until they are taken.
+// All tasks of a SUBMIT count as refused until taken.
 control Refuse_all(inout headers_t h) {
     action these(bit<32> bitmap) { h.ack.refused = bitmap; }
 #define FIRST(n) (n): these((1 << n) - 1);

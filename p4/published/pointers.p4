@@ -1,4 +1,4 @@
-// Stages 3 to 5, behind the checks in front: the pointers, and what they say. The lines are those of Falcon's listings.
+// Stages 3 to 5, after the checks of front.p4: the pointers and their state. Line numbers are of Falcon's listings.
 
 // Stage 3 (listing 1, lines 2 and 3; listing 2, line 2; listing 3, lines 9 and 13).
 control Pointers(inout headers_t h, inout metadata_t m) {
@@ -57,7 +57,7 @@ control Pointers(inout headers_t h, inout metadata_t m) {
     apply { add.apply(); retrieve.apply(); mine.apply(); }
 }
 
-// Stage 4: distances, and the entry that the packet is about. A search whose `retrieve_ptr` has moved begins anew.
+// Stage 4: distances, and the packet's entry. A search restarts if its `retrieve_ptr` has moved.
 control Distances(inout headers_t h, inout metadata_t m) {
     action subtract() { m.length = m.add - m.retrieve; m.ahead = m.add - h.swap.at; }
     AT_STAGE(4) table distance { actions = { subtract; } const default_action = subtract(); }
@@ -75,8 +75,8 @@ control Distances(inout headers_t h, inout metadata_t m) {
     }
 }
 
-// Stage 5: what the distances mean (listing 1, lines 4, 7 and 17). In tables, because a condition of `if` may not be
-// about a difference.
+// Stage 5: the meaning of the distances (listing 1, lines 4, 7 and 17).
+// In tables, because a condition of `if` may not contain a difference.
 control Status(inout headers_t h, inout metadata_t m) {
 #define NEGATIVE (1 << 31) &&& (1 << 31)
     action space() { m.status = SPACE; }

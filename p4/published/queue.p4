@@ -1,26 +1,26 @@
-// The papers' queue, as published, with its errors (docs/internals/asic.md): the whole of ingress and egress, in the
-// order in which a packet sees them. Listings are those of Falcon, searches and levels those of Bolt.
+// The papers' queue, as published, with its errors (docs/internals/asic.md): all of ingress and egress, in a packet's
+// order. Listings are those of Falcon, searches and levels those of Bolt.
 //
 // The queue has four levels, 1 first. A level is a ring of entries, one task each; the entries of all levels are the
 // cells of one register for each word of a task (entry.p4, in egress). A level has
 //
-//     add_ptr, retrieve_ptr  where its next task goes, and where its first one is (pointers.p4)
-//     is_valid               of each entry: whether it has a task, and what this requires (guard.p4)
-//     is_repairing           one bit for each pointer: a REPAIR of it is under way (guard.p4)
+//     add_ptr, retrieve_ptr  the entries of its next task and of its first one (pointers.p4)
+//     is_valid               for each entry: whether it has a task, and what this requires (guard.p4)
+//     is_repairing           one bit for each pointer: a REPAIR of it is in flight (guard.p4)
 //
-// A packet accesses a register once a pass, so pointers are incremented before it is known whether that is right:
+// A packet accesses a register once per pass, so it increments pointers before it knows whether that is right:
 //
-//     SUBMIT    increments `add_ptr` and stores its first task; the others follow as REST, one a pass. If the queue was
-//               full, a copy goes round as REPAIR_ADD and sets `add_ptr` back; if `retrieve_ptr` was ahead, one sets
-//               that back (REPAIR_RETRIEVE).
-//     RETRIEVE  increments `retrieve_ptr`. An entry that has no task: it asks the next level, or is a NO_OP. If the
-//               executor lacks a resource that the task requires, the packet goes round as SWAP.
-//     SWAP      a search: exchanges its task with that of the next entry, until the executor has all that it requires:
-//               ASSIGN. At the tail its task goes round as BACK, to be queued again, and a copy as OWE_NO_OP, the
-//               answer for the executor.
+//     SUBMIT    increments `add_ptr` and stores its first task; the others follow as REST, one per pass. If the queue
+//               was full, a copy recirculates as REPAIR_ADD and sets `add_ptr` back. If `retrieve_ptr` was ahead, a
+//               copy sets that back (REPAIR_RETRIEVE).
+//     RETRIEVE  increments `retrieve_ptr`. If the entry has no task, it asks the next level, or is a NO_OP. If the
+//               executor lacks a resource that the task requires, the packet recirculates as SWAP.
+//     SWAP      a search: exchanges its task with the next entry's until the executor has all that the task requires:
+//               ASSIGN. At the tail its task recirculates as BACK, to be queued again, and a copy as OWE_NO_OP, the
+//               answer to the executor.
 
-// What the pointers say: to a SUBMIT, that the queue has space, is full, or that `retrieve_ptr` is ahead of `add_ptr`;
-// to a search, that its entry is within the queue, or not.
+// The state of the pointers: for a SUBMIT, the queue has space, is full, or `retrieve_ptr` is ahead of `add_ptr`;
+// for a search, its entry is within the queue, or not.
 const bit<8> SPACE = 1;
 const bit<8> FULL = 2;
 const bit<8> OVERRUN = 3;
@@ -37,7 +37,7 @@ const bit<8> TAIL = 5;
 #include "../entry.p4"
 #include "entry.p4"
 
-// Stage 0, while it is not known yet whose packet it is: it changes no header.
+// Stage 0, before the packet's destination is known: changes no header.
 control Look(inout headers_t h, inout metadata_t m) {
     Kind() kind;
     Look_up() look_up;
@@ -75,7 +75,7 @@ control Behind(inout headers_t h, inout metadata_t m, EGRESS) {
         else {
             entries.apply(h, m);
             answer.apply(h, m);
-            // Its task is stored, and nobody waits for an answer.
+            // Its task is stored, and no answer is due.
             if (h.mf.op == Op.BACK && m.role == Role.PLACE) { DROP_AT_LAST; }
         }
     }

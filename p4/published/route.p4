@@ -1,4 +1,4 @@
-// Stage 8: where the packet goes, as what, what egress does with the entry, and which copy goes beside it.
+// Stage 8: destination and form of the packet, what egress does with the entry, and any copy.
 
 control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
     action stored_last() {
@@ -9,8 +9,8 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
         ANSWER(Op.SUBMIT_ACK); h.preference.setInvalid();
         h.ack.why = 1; h.ack.refused = h.ack.refused & ~h.ack.taken;
     }
-    // A task that had been acknowledged: it is stored, and the packet ends behind egress; or it is lost, and its client
-    // will submit it again.
+    // An acknowledged task: it is stored, and the packet ends after egress;
+    // or it is lost, and its client will submit it again.
     action put_back() { OUT_BY(RECIRCULATION_PORT); m.role = Role.PLACE; }
     action given_up() { DROP; }
     action assign(bit<8> role) {
@@ -23,7 +23,7 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
         AROUND(Op.RETRIEVE); h.round.level = m.level + 1; h.round.left = 0; h.round.word = 0; h.counter.setInvalid();
         m.role = Role.NONE;
     }
-// A search goes on at the next entry, as long as `retrieve_ptr` is what it has `seen`.
+// A search continues at the next entry while `retrieve_ptr` is what it has `seen`.
 #define SEARCH(seen) AROUND(Op.SWAP); h.round.level = m.level; h.round.left = 0; h.round.word = seen; \
     h.counter.setInvalid(); h.swap.setValid(); h.swap.at = m.next; \
     h.token.setValid(); h.assigned.setValid(); h.origin.setValid(); h.assigned.resources = m.theirs[7:0]
@@ -38,7 +38,7 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
             stored_last; stored; full; put_back; given_up; assign; no_op; no_op_task_left; next_level; swap; swap_on;
             give_back; repaired; reset; @defaultonly NoAction;
         }
-        // Columns: role, what the pointers say, VALID and what the executor lacks, level, tasks that are left.
+        // Columns: role, state of the pointers, VALID and what the executor lacks, level, tasks left.
         const entries = {
             (Role.SUBMIT, SPACE, _, _, 1): stored_last();
             (Role.SUBMIT, SPACE, _, _, _): stored();
@@ -53,7 +53,7 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
             (Role.RETRIEVE, _, 0 &&& 0x100, _, _): next_level();
             (Role.RETRIEVE, _, _, _, _): swap();
             (Role.SWAP, INSIDE, 0x100, _, _): assign(Role.SWAP);
-            // The entry had no task: it has the search's now, and the executor gets none.
+            // The entry had no task: it gets the search's, and the executor gets none.
             (Role.SWAP, INSIDE, 0 &&& 0x100, _, _): no_op_task_left();
             (Role.SWAP, INSIDE, _, _, _): swap_on();
             (Role.SWAP, _, _, _, _): give_back();
@@ -64,8 +64,8 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
         }
         const default_action = NoAction;
     }
-    // Listing 1, lines 14 and 23: the pointer is repaired, unless that is under way. A search at the tail must become
-    // two packets: one with its task, and an answer for the executor that gets none.
+    // Listing 1, lines 14 and 23: the pointer is repaired, unless a repair is in flight.
+    // A search at the tail becomes two packets: one with its task, and an answer for the executor, which gets none.
     action send_repair() { m.copy = m.repair; m.copy_level = m.lvl + 1; SEND_COPY; }
     action send_no_op() { m.copy = Op.OWE_NO_OP; SEND_COPY; }
     AT_STAGE(8) table copies {

@@ -1,7 +1,7 @@
-// Stages 0 to 2: what a packet does and at which level; whether a task may enter, and where.
+// Stages 0 to 2: a packet's role and level; whether a task may enter, and where.
 
-// Stage 0: the role, the level, and the limit of `accepted`. That is `credit_seen`, which may be behind `credit`; a
-// REST that has read `credit` in its last pass brings `credit_seen` up to it.
+// Stage 0: the role, the level, and the limit of `accepted`. That is `credit_seen`, which may lag behind `credit`;
+// a REST that has read `credit` in its last pass updates `credit_seen`.
 control Kind(inout headers_t h, inout metadata_t m) {
     SERIAL_REGISTER(credit_seen, bit<2>, 4)
     SERIAL_ACCESS(seen_read, credit_seen, bit<2>, 32, rv = PLAIN(v);)
@@ -18,7 +18,7 @@ control Kind(inout headers_t h, inout metadata_t m) {
         }
         actions = { read; update; plays; @defaultonly NoAction; }
         const entries = {
-            // An argument that is neither up to 16 bytes long nor a reference (255).
+            // An argument that is neither at most 16 bytes long nor a reference (255).
             (Op.SUBMIT, _, _, _, 1..32, 17..254): plays(Role.REFUSE, 0);
             (Op.REST, _, _, _, _, 17..254): plays(Role.REFUSE, 0);
             (Op.SUBMIT, 1, _, _, 1..32, _): read(Role.SUBMIT, 0, 0);
@@ -55,14 +55,14 @@ control Kind(inout headers_t h, inout metadata_t m) {
     apply { kind.apply(); }
 }
 
-// A SUBMIT comes in: nothing is taken or refused yet. `index` is one less than that of its first task, 0.
+// Start of a SUBMIT: nothing is taken or refused yet. `index` is one less than that of its first task, 0.
 #define BEGIN m.left = h.mf.count; h.cookie.setInvalid(); h.round.setValid(); h.round.word = 1; \
     h.ack.setValid(); h.ack.taken = 0; h.ack.refused = 0; h.ack.why = 0; h.ack.credit_of = 0; h.ack.index = 255; \
     h.ack.prefers = m.prefers; h.ack.credit = 0
 
 #include "../front.p4"
 
-// Stage 1: one more task is accepted, unless that is beyond the limit.
+// Stage 1: accepts one more task within the limit.
 control Accept(inout headers_t h, inout metadata_t m) {
     REGISTER(accepted, 32, bit<2>, 4)
     ACCESS(accept_one, accepted, 32, bit<2>, 32, rv = v; if (v != m.limit) { v = v + 1; })
@@ -76,7 +76,7 @@ control Accept(inout headers_t h, inout metadata_t m) {
     apply { accept.apply(); }
 }
 
-// Stage 2: where an accepted task goes. A search that has reached the tail takes this place for its task.
+// Stage 2: the entry of an accepted task. A search at the tail takes this entry for its task.
 control Enter(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Judge() judge;
     REGISTER(add_ptr, 32, bit<2>, 4)

@@ -1,8 +1,8 @@
-// Stages 3 and 4: how many tasks the levels have, two levels in each stage. A RETRIEVE takes one off the first level
-// that has one; whoever brings a task adds one.
+// Stages 3 and 4: the number of tasks, two levels per stage.
+// A RETRIEVE takes one off the first level that has one; a packet that brings a task adds one.
 
-// The counts of two levels, the first in `low`: one register, so that a packet asks both in one access. `found` says
-// which of them gave a task, one-hot.
+// The counts of two levels, the first in `low`: one register, so that one access reads both.
+// `found` says which of them gave a task, one-hot.
 #define COUNTS(queued, found) \
     PAIR_REGISTER(queued, bit<1>, 1) \
     PAIR_ACCESS_IT(more_low, queued, bit<1>, v.low = v.low + 1;) \
@@ -48,7 +48,7 @@ control Count_1_2(inout headers_t h, inout metadata_t m) {
 
 control Count_3_4(inout headers_t h, inout metadata_t m) {
     COUNTS(queued_3_4, m.found_3_4)
-    // A RETRIEVE of level 1 or 2 only where these have given none (ONE_HOT(1)).
+    // A RETRIEVE of level 1 or 2 only if these have given none (ONE_HOT(1)).
     AT_STAGE(4) table count {
         key = { m.role: exact; m.lvl: exact; m.found_1_2: ternary; }
         actions = { store_low; store_high; take; take_lower; @defaultonly NoAction; }

@@ -1,10 +1,10 @@
-// Stages 6 to 11: the entries, a register for each of their words.
+// Stages 6 to 11: the entries, one register per word.
 
-// The mask of what a task requires comes first: what depends on it is decided in the two stages behind.
+// The mask of what a task requires comes first: the next two stages depend on it.
 control First_words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_trsrc, 6, 8, h.task.resources, h.assigned.resources)
     ENTRY(entry_uid, 6, 32, h.submit.token, h.token.low)
-    // The level ran empty during this search: there is nothing to exchange with. In its next pass it is at the tail.
+    // The level ran empty during this search, so there is no exchange. Its next pass is at the tail.
     action ran_empty() { m.role = Role.AGAIN; }
     AT_STAGE(6) table again { actions = { ran_empty; } const default_action = ran_empty(); }
     apply {
@@ -21,7 +21,7 @@ control Words(inout headers_t h, inout metadata_t m) {
     apply { APPLY(entry_jid) APPLY(entry_port_high) APPLY(entry_tid) APPLY(entry_port_low) }
 }
 
-// Behind stage 8, which counts the index.
+// After stage 8, which counts the index.
 control Last_words(inout headers_t h, inout metadata_t m) {
     ENTRY(entry_function, 9, 32, h.task.function, h.assigned.function)
     ENTRY(entry_index, 9, 8, h.ack.index, h.origin.index)

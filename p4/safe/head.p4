@@ -1,5 +1,5 @@
-// Stage 5: the entry. A RETRIEVE that was given a task gets the head of that level, which moves on. A search goes on at
-// its place, or at the head if that has passed it; the cell's second word is only there to compute which is later.
+// Stage 5: the entry. A RETRIEVE that got a task takes the level's head, which advances. A search continues at its
+// position, or at the head if that has passed it; the cell's second word only serves to compute which is later.
 control Head(inout headers_t h, inout metadata_t m) {
     SERIAL_PAIR_REGISTER(retrieve_ptr, bit<2>, 4)
     SERIAL_PAIR_ACCESS(head_take, retrieve_ptr, bit<2>, 32, rv = PLAIN(v.low); v.low = v.low + 4;)

@@ -1,25 +1,25 @@
-// The safe queue (docs/internals/asic.md): the whole of ingress, in the order in which a packet sees it.
+// The safe queue (docs/internals/asic.md): all of ingress, in a packet's order.
 //
 // The queue has four levels, 1 first. A level is a ring of entries, one task each; the entries of all levels are the
 // cells of one register for each word of a task (entry.p4). Pointers grow by 4 and wrap, and their lowest two bits are
 // the level, so their low bits are the number of an entry. A level has
 //
-//     add_ptr       where its next task goes (accept.p4)
-//     retrieve_ptr  where its first task is (head.p4)
-//     queued        how many tasks it has (count.p4)
-//     accepted      how many tasks were ever let in (accept.p4)
-//     credit        how many were ever assigned, and N, those that it may have at once: `accepted` may not pass it
-//                   (route.p4)
-//     credit_seen   what was known of `credit` last, in a stage before `accepted` (accept.p4)
+//     add_ptr       the entry of its next task (accept.p4)
+//     retrieve_ptr  the entry of its first task (head.p4)
+//     queued        its number of tasks (count.p4)
+//     accepted      the number of tasks accepted so far (accept.p4)
+//     credit        the number of tasks assigned so far, plus N, the tasks that it may have at once: the bound of
+//                   `accepted` (route.p4)
+//     credit_seen   the last known value of `credit`, in a stage before `accepted` (accept.p4)
 //
-// A packet accesses a register once a pass, and stages go forward only. So whatever must look twice takes another pass:
+// A packet accesses a register once per pass, and stages go forward only. So a second access takes another pass:
 //
-//     SUBMIT    stores its first task; the others follow as REST, one a pass. A task that is beyond `credit_seen` reads
-//               `credit` and goes round with it: it is refused only if it is beyond that, too.
+//     SUBMIT    stores its first task; the others follow as REST, one per pass. A task beyond `credit_seen` reads
+//               `credit` and recirculates with it: it is refused only if it is beyond that, too.
 //     RETRIEVE  takes the first task of the first level that has one, and is its ASSIGN; without one it is a NO_OP. If
-//               the executor lacks a resource that this task requires, the packet goes round as SWAP.
-//     SWAP      a search: exchanges its task with that of the next entry, until the executor has all that it requires:
-//               ASSIGN. At the tail it leaves its task there, and goes on at the next level (RETRIEVE), or is a NO_OP.
+//               the executor lacks a resource that this task requires, the packet recirculates as SWAP.
+//     SWAP      a search: exchanges its task with the next entry's until the executor has all that the task requires:
+//               ASSIGN. At the tail it leaves its task and continues at the next level (RETRIEVE), or is a NO_OP.
 #include "metadata.p4"
 #include "accept.p4"
 #include "count.p4"
@@ -29,7 +29,7 @@
 #include "../answer.p4"
 #include "route.p4"
 
-// Stage 0, while it is not known yet whose packet it is: it changes no header.
+// Stage 0, before the packet's destination is known: changes no header.
 control Look(inout headers_t h, inout metadata_t m) {
     Kind() kind;
     Look_up() look_up;

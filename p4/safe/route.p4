@@ -1,6 +1,6 @@
-// Stages 7 and 8: what the executor lacks, the credit, and where the packet goes as what.
+// Stages 7 and 8: what the executor lacks, the credit, and the destination and form of the packet.
 
-// Stage 7. Also where a search goes on: behind this entry, or where it is.
+// Stage 7. Also the position where a search continues: after this entry, or at it.
 control Compare(inout headers_t h, inout metadata_t m) {
     action what_is_missing() { m.missing = h.assigned.resources & ~h.retrieve.resources; }
     AT_STAGE(7) table compare { actions = { what_is_missing; } const default_action = what_is_missing(); }
@@ -15,8 +15,8 @@ control Compare(inout headers_t h, inout metadata_t m) {
     apply { compare.apply(); next.apply(); }
 }
 
-// Stage 8. `credit` is N and one more for each task that was assigned. A SUBMIT reads it for this task, if that was not
-// accepted, or for its next one.
+// Stage 8. `credit` is N plus the number of assigned tasks.
+// A SUBMIT reads it for this task, if that was not accepted, or for its next one.
 control Credit(inout headers_t h, inout metadata_t m) {
     REGISTER(credit, 32, bit<2>, 4)
     ACCESS_IT(credit_pay, credit, 32, bit<2>, v = v + 1;)
@@ -60,7 +60,7 @@ control Route(inout headers_t h, inout metadata_t m, INTRINSIC) {
             taken_last; taken; ask_for_credit; refused_last; refused; assign; search; no_op; next_level; reset;
             @defaultonly NoAction;
         }
-        // Columns: role, what the executor lacks, level, tasks that are left.
+        // Columns: role, what the executor lacks, level, tasks left.
         const entries = {
             (Role.STORE, _, _, 1): taken_last();
             (Role.STORE, _, _, _): taken();

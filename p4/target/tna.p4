@@ -1,12 +1,12 @@
-// What the controls need of a target, as TNA (Tofino 1) has it.
+// TNA (Tofino 1): what the controls need of a target.
 #include <tna.p4>
 
-// The port whose packets come back by themselves, and the one of the switch's own CPU.
+// The recirculation port, and the port of the switch's own CPU.
 const PortId_t RECIRCULATION_PORT = 68;
 const PortId_t CPU_PORT = 192;
 
-// A match for some of a PREDICATE's values (1 none, 2 the first, 4 the second, 8 both). It matches 0, too: no access
-// was made.
+// A match for some of a PREDICATE's values (1 none, 2 the first, 4 the second, 8 both).
+// Also matches 0: no access.
 #define ONE_HOT(bits) 0 &&& (0xF ^ (bits))
 #define PREDICATE_BITS 8
 

@@ -1,11 +1,11 @@
-// Egress of a program that goes on there. It starts without metadata and parses the packet anew: what it needs of
-// ingress is in a header in front, as is what goes with a copy.
+// Egress of a program that continues there. It starts without metadata and parses the packet again:
+// a header at the front has the values from ingress, and those of a copy.
 header copied_h { bit<8> kind; bit<8> copy; bit<8> level; bit<32> add; }
 
 #define INTO_EGRESS manager.bypass_egress = 0; h.handed_over.setValid();
 #define HAND_OVER Hand_over.apply(h, m);
 #define COPYING Mirror() mirror;
-// Of a copy the first bit is set.
+// A copy has the first bit set.
 #define COPY \
     if (leaving.mirror_type == COPY_TYPE) { \
         mirror.emit<copied_h>(m.session, { m.is_copy, m.copy, m.copy_level, m.add }); }

@@ -1,5 +1,5 @@
-// What stands around a queue in ingress, as TNA has it: parser, whose packet it is, deparser. A file before this one
-// says what egress is given: INTO_EGRESS in front of the queue, HAND_OVER behind it, COPYING and COPY in the deparser.
+// Ingress around a queue on TNA: parser, destination, deparser. A previous file defines the values for egress:
+// INTO_EGRESS before the queue, HAND_OVER after it, COPYING and COPY in the deparser.
 #include "../forward.p4"
 
 @pa_auto_init_metadata

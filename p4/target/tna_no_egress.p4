@@ -1,4 +1,4 @@
-// Egress of a program that has none: every packet leaves as ingress made it.
+// Egress of a program that has none: packets leave unchanged.
 #define INTO_EGRESS
 #define HAND_OVER
 #define COPYING

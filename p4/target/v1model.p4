@@ -1,15 +1,15 @@
-// What the controls need of a target, as v1model (BMv2's simple_switch) has it.
+// v1model (BMv2's simple_switch): what the controls need of a target.
 #include <v1model.p4>
 
-// The port whose packets come back by themselves, and the one of the switch's own CPU.
+// The recirculation port, and the port of the switch's own CPU.
 const bit<9> RECIRCULATION_PORT = 68;
 const bit<9> CPU_PORT = 192;
-// Where a link leads from that port to another one: -DRETURN_PORT=… for the latter.
+// The other end of a link from that port: -DRETURN_PORT=… sets it.
 #ifndef RETURN_PORT
 #define RETURN_PORT RECIRCULATION_PORT
 #endif
 
-// What a control of ingress and of egress is given by the target, and passes on; ports and drops.
+// Parameters from the target for a control of ingress and of egress; ports and drops.
 #define INTRINSIC inout standard_metadata_t standard
 #define INTRINSIC_PASSED standard
 #define EGRESS inout standard_metadata_t standard
@@ -19,20 +19,20 @@ const bit<9> CPU_PORT = 192;
 #define DROP mark_to_drop(standard)
 #define DROP_AT_LAST mark_to_drop(standard)
 #define TO_CONTROLLER OUT_BY(CPU_PORT)
-// In which stage of Tofino a table is to be; this target has none.
+// The stage of a table on Tofino; this target has none.
 #define AT_STAGE(n)
-// Verified in a control of its own.
+// A separate control verifies it.
 #define CHECK_SUM_OF_IP
 
-// A copy of the packet as it came, with some of its metadata. The controller sends mirror session 1 to the
-// recirculation port.
+// A copy of the packet as it came, with some of its metadata.
+// The controller sends mirror session 1 to the recirculation port.
 #define COPIED 1
 #define COPY_METADATA
 #define SEND_COPY clone_preserving_field_list(CloneType.I2E, 1, COPIED)
 #define IS_COPY (standard.instance_type == 1)
 
-// A register: `number` is the type of a cell's number. ACCESS is what one packet does to one cell: its statements see
-// the cell as `v` and give the packet `rv`; ACCESS_IT gives nothing. DO and GET are such an access.
+// A register: `number` is the type of a cell's number. ACCESS is one packet's operation on one cell: its statements
+// read and write the cell as `v` and set the packet's `rv`; ACCESS_IT sets nothing. DO and GET perform it.
 #define REGISTER(name, width, number, cells) register<bit<width>>(cells) name;
 #define ACCESS(name, register, width, index, result, ...) \
     action name(in bit<32> i, out bit<result> given) { \
@@ -43,8 +43,8 @@ const bit<9> CPU_PORT = 192;
 #define DO(name, i) name((bit<32>)(i))
 #define GET(to, name, i) name((bit<32>)(i), to)
 
-// A register with two words in a cell: `v.low` and `v.high`. Here two registers: nobody sees one without the other, as
-// ingress is one thread.
+// A register with two words in a cell: `v.low` and `v.high`.
+// Two registers here: ingress is one thread, so no packet sees one without the other.
 struct pair_t { bit<32> low; bit<32> high; }
 #define PAIR_REGISTER(name, number, cells) \
     register<bit<32>>(cells) name##_low; register<bit<32>>(cells) name##_high;
@@ -65,8 +65,8 @@ struct pair_t { bit<32> low; bit<32> high; }
 #define SERIAL_ACCESS(name, register, index, result, ...) ACCESS(name, register, 32, index, result, __VA_ARGS__)
 #define SERIAL_PAIR_REGISTER(name, number, cells) PAIR_REGISTER(name, number, cells)
 #define SERIAL_PAIR_ACCESS(name, register, index, result, ...) PAIR_ACCESS(name, register, index, result, __VA_ARGS__)
-// PREDICATE: which of two tests held, one-hot (1 none, 2 the first, 4 the second, 8 both). ONE_HOT: a match for some of
-// these. It matches 0, too: no access was made.
+// PREDICATE: which of two tests held, one-hot (1 none, 2 the first, 4 the second, 8 both).
+// ONE_HOT: a match for some of these. Also matches 0: no access.
 #define ONE_HOT(bits) 0 &&& (0xF ^ (bits))
 #define PREDICATE_BITS 8
 #define PREDICATE(first, second) ((first) ? ((second) ? 8w8 : 8w2) : ((second) ? 8w4 : 8w1))

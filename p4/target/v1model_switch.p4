@@ -1,4 +1,4 @@
-// What stands around a queue in a switch, as v1model has it: parser, checksums, whose packet it is, deparser.
+// A switch around a queue on v1model: parser, checksums, destination, deparser.
 #include "../forward.p4"
 
 parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
@@ -12,7 +12,7 @@ parser Parse(packet_in packet, out headers_t h, inout metadata_t m, INTRINSIC) {
 #include "../states.p4"
 }
 
-// The checksum is that of an IP header without options.
+// The checksum covers an IP header without options.
 #define IP_HAS_NO_OPTIONS h.ip.isValid() && h.ip.version_length == 0x45
 #define SUMMED_OF_IP { h.ip.version_length, h.ip.service, h.ip.length, h.ip.id, h.ip.fragment, h.ip.hops, \
     h.ip.protocol, h.ip.from, h.ip.to }
@@ -29,19 +29,19 @@ control Pipe(inout headers_t h, inout metadata_t m, INTRINSIC) {
     Queue() queue;
     Forward() forward;
     apply {
-        // A packet leaves only where something below says so.
+        // A packet is dropped unless a statement below sends it.
         DROP;
         m.wrong_sum = standard.checksum_error == 1;
         if (standard.parser_error != error.NoError || m.wrong_sum) { exit; }
         if (h.cpu.isValid()) { OUT_BY(h.cpu.port); h.cpu.setInvalid(); exit; }
-        // Any user can make this machine's kernel send something into a link of the switch's own, but only to that end
-        // itself, or to a group.
+        // Any user can make this machine's kernel send packets into a link of the switch,
+        // but only to that end itself, or to a group.
         if (m.found != Found.OTHER && (h.ethernet.to == h.ethernet.from || h.ethernet.to[40:40] == 1)) {
             m.found = Found.MALFORMED;
         }
         if (m.found != Found.OTHER && m.checked == 0) {
             own.apply(h, m);
-            // Shorter than it says: some of its records are missing.
+            // Shorter than its length fields: records are missing.
             if (m.own == 1 && standard.packet_length < 14 + (bit<32>)h.ip.length) {
                 m.found = Found.MALFORMED;
             }

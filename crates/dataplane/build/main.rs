@@ -4,7 +4,7 @@ mod soft;
 
 use std::path::Path;
 
-/// Each program, with the files that define the layout of its state and the meaning of its contents.
+/// The programs, each with the files that define the layout and meaning of its state.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     (
         "tasks",

@@ -1,9 +1,9 @@
-//! Compiles a program of the soft engine, natively and for the kernel: for build scripts.
+//! Compiles the soft engine natively and for the kernel, for build scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files that do the same for all programs.
+/// Files common to all programs.
 const SHARED: [&str; 8] = [
     "include/midflight/switch.h",
     "include/midflight/verdict.h",
@@ -15,8 +15,8 @@ const SHARED: [&str; 8] = [
     "xdp/next_hops.h",
 ];
 
-/// Compiles a program's sources into a static library of this name, and links it. `root`: the directory `dataplane`. With the
-/// feature `sanitize` it is compiled and linked with ASan and UBSan, for tests and fuzzers.
+/// Compiles a program's sources into a static library and links it. `root`: the directory `dataplane`. The feature `sanitize` adds ASan and
+/// UBSan, for tests and fuzzers.
 pub(crate) fn library(root: &Path, name: &str, sources: &[PathBuf]) {
     let mut build = cc::Build::new();
     build
@@ -37,8 +37,8 @@ pub(crate) fn library(root: &Path, name: &str, sources: &[PathBuf]) {
     if std::env::var_os("CARGO_FEATURE_SANITIZE").is_some() {
         build.flag("-fsanitize=address,undefined").flag("-fno-sanitize-recover=all").flag("-g").opt_level(1);
         build.define("MF_REDZONE", "256");
-        // Fuzzers bring the runtimes themselves, through rustc. Else they are gcc's, named one by one: rustc links with
-        // -nodefaultlibs, which makes -fsanitize add none.
+        // Fuzzers bring the runtimes through rustc. Otherwise gcc's are named one by one: rustc links with -nodefaultlibs, which makes
+        // -fsanitize add none.
         if std::env::var_os("CARGO_CFG_FUZZING").is_none() {
             build.compiler("gcc");
             println!("cargo:rustc-link-lib=dylib=asan");
@@ -48,10 +48,10 @@ pub(crate) fn library(root: &Path, name: &str, sources: &[PathBuf]) {
     build.compile(name);
 }
 
-/// Compiles a `NAME.bpf.c` into OUT_DIR/NAME.bpf.o, or says in one line what is missing. The crate must depend on `libbpf-sys`.
-/// The environment variable MIDFLIGHT_LAYOUT_NAME has a hash of the program's `files`, below `root`, and of what all share: who
-/// takes a kept arena over compares it. A change of a comment changes it too, which costs a queue at an upgrade; a change that
-/// it missed would cost more.
+/// Compiles a `NAME.bpf.c` into OUT_DIR/NAME.bpf.o, or reports in one line what is missing. The crate must depend on `libbpf-sys`. Sets
+/// MIDFLIGHT_LAYOUT_NAME to a hash of the program's `files`, below `root`, and of the shared ones: a process compares it before it takes
+/// over a kept arena. A changed comment also changes the hash and costs a queue at an upgrade; a missed change of the layout would cost
+/// more.
 pub(crate) fn kernel_object(root: &Path, source: &Path, name: &str, files: &[&str]) {
     println!("cargo:rerun-if-env-changed=CLANG");
     let from_cargo = |name: &str| std::env::var_os(name).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Cookies: a sender that repeats one proves that it receives what is sent to its address (T13). The switch stores nothing.
+//! Cookies: a sender that repeats one proves that it receives packets sent to its address (T13). The switch stores nothing.
 
 use midflight_wire::Address;
 use siphasher::sip::SipHasher24;
 
-/// Makes and checks the cookies of a switch.
+/// Makes and checks a switch's cookies.
 #[derive(Clone, Debug)]
 pub struct Cookies {
     hasher: SipHasher24,
@@ -11,21 +11,20 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// For the switch with this secret. A cookie is valid in the interval of time in which it was made, and in the next one.
-    /// A length of 0 counts as 1.
+    /// Cookies under this secret. A cookie is valid in its own interval of `window_ns` and in the next. A length of 0 counts as 1.
     #[must_use]
     pub fn new(secret: u128, window_ns: u64) -> Self {
         let (low, high) = (secret as u64, (secret >> 64) as u64);
         Self { hasher: SipHasher24::new_with_keys(low, high), window_ns: window_ns.max(1) }
     }
 
-    /// The present cookie of an identity at an address; never 0, which means "none".
+    /// The current cookie of an identity at an address; never 0, which means "none".
     #[must_use]
     pub fn give(&self, now_ns: u64, identity: u64, address: impl Into<Address>) -> u64 {
         self.of_window(now_ns / self.window_ns, identity, &address.into())
     }
 
-    /// Whether this is the cookie of an identity at an address, of this interval or the one before.
+    /// Whether this is the cookie of an identity at an address, of this interval or the previous one.
     #[must_use]
     pub fn takes(&self, now_ns: u64, identity: u64, address: impl Into<Address>, cookie: u64) -> bool {
         let (window, address) = (now_ns / self.window_ns, address.into());
@@ -33,8 +32,7 @@ impl Cookies {
         valid.any(|window| self.of_window(window, identity, &address) == cookie)
     }
 
-    /// SipHash-2-4 of 32 bytes: the identity, lowest byte first; IP address and port as in a packet; the window, lowest
-    /// byte first.
+    /// SipHash-2-4 of 32 bytes: the identity, lowest byte first; IP address and port as in a packet; the window, lowest byte first.
     fn of_window(&self, window: u64, identity: u64, address: &Address) -> u64 {
         let mut message = [0; 32];
         message[..8].copy_from_slice(&identity.to_le_bytes());
@@ -51,7 +49,7 @@ mod tests {
     use midflight_wire::Address;
     use std::net::SocketAddr;
 
-    /// SipHash-2-4 of the bytes 0 to 31 under the key of the bytes 0 to 15, as its authors publish it.
+    /// The authors' test vector: SipHash-2-4 of the bytes 0 to 31 under the key of the bytes 0 to 15.
     const AUTHORS_VECTOR: [u8; 8] = [0xce, 0x7c, 0xf2, 0x72, 0x2f, 0x51, 0x27, 0x71];
     const SECRET: u128 = 0x0F0E_0D0C_0B0A_0908_0706_0504_0302_0100;
 

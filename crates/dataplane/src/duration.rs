@@ -1,4 +1,4 @@
-//! Durations as people write them in configurations.
+//! Durations in configurations, as text.
 
 use midflight_endpoint::Nanos;
 use serde::{Deserialize, Deserializer, de::Error};
@@ -14,7 +14,7 @@ pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, 
         .map_err(|_| D::Error::custom(format!("\"{text}\" is not a duration such as \"500ms\" or \"1m 30s\"")))
 }
 
-/// The same in nanoseconds, at most 584 years.
+/// Reads a duration in nanoseconds, at most 584 years.
 ///
 /// # Errors
 /// As [`duration`].

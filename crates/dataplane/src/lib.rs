@@ -2,14 +2,14 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`program`] | what a [`Program`](program::Program) is, and an [`Engine`](program::Engine) that runs one |
+//! | [`program`] | a [`Program`](program::Program), and an [`Engine`](program::Engine) that runs one |
 //! | [`Native`] | the soft engine in this process: a safe interface to a program in C |
 //! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
-//! | [`tasks`] | the tasks program: the cluster's one task queue |
-//! | [`reads`] | the reads program: sends each read to a replica that is up to date |
+//! | [`tasks`] | the tasks program: the cluster's task queue |
+//! | [`reads`] | the reads program: sends each read to an up-to-date replica |
 //!
-//! `lab/spec` has the reference models: what the protocols require for each packet. `lab/asic` runs the programs in the model of a
-//! switch's pipeline.
+//! `lab/spec` has the reference models: what the protocols require for each packet. `lab/asic` runs the programs in the model of a switch's
+//! pipeline.
 
 mod cookie;
 #[cfg(feature = "serde")]
@@ -43,5 +43,5 @@ pub use tasks::{
 pub use verdict::BAD_VERSION;
 pub use xdp_mode::XdpMode;
 
-/// A datagram and where it goes.
+/// A datagram and its receiver.
 pub type Datagram = (std::net::SocketAddr, Vec<u8>);

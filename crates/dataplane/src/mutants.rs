@@ -1,4 +1,4 @@
-//! Bugs planted in the C cores; only a build for the fault campaigns has them. `docs/internals/mutants.md` lists them.
+//! Bugs planted in the C cores, only in builds for the fault campaigns. `docs/internals/mutants.md` lists them.
 
 use midflight_endpoint::mutants;
 
@@ -6,7 +6,7 @@ unsafe extern "C" {
     fn mf_plant(number: u32);
 }
 
-/// Plants the bug of this thread in the cores, before one is used on it.
+/// Plants this thread's bug in the cores, before the first call.
 pub(crate) fn arm() {
     // SAFETY: it writes a variable of this thread.
     unsafe { mf_plant(mutants::number()) };

@@ -15,7 +15,7 @@ pub struct Native<P> {
     program: PhantomData<P>,
 }
 
-/// The verdict of that number, which a program in C has returned.
+/// The drop reason with this number from C.
 pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
     V::ALL[number as usize]
 }
@@ -23,10 +23,10 @@ pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
 /// Checks all structures of a state.
 ///
 /// # Errors
-/// The line of the check in `NAME_check.c` that failed.
+/// The line of the failed check in `NAME_check.c`.
 ///
 /// # Safety
-/// The state has been initialised, and nobody writes it meanwhile.
+/// The state is initialised and not written during the call.
 pub(crate) unsafe fn check_state<P: SoftProgram>(state: *const u8) -> Result<(), String> {
     // SAFETY: the caller's.
     match unsafe { P::check(state) } {
@@ -36,16 +36,16 @@ pub(crate) unsafe fn check_state<P: SoftProgram>(state: *const u8) -> Result<(),
 }
 
 impl<P: SoftProgram> Native<P> {
-    /// An empty state. `epoch` and `secret` are drawn at random by the caller; an epoch of 0 becomes 1.
+    /// An empty state. The caller draws `epoch` and `secret` at random; an epoch of 0 becomes 1.
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated.
+    /// If a bound of the configuration is violated.
     pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         let region = Region::zeroed(P::state_bytes(config)).ok_or_else(|| P::violated(config))?;
         #[cfg(feature = "mutants")]
         crate::mutants::arm();
         let native = Self { region, program: PhantomData };
-        // SAFETY: the region is zeroed, aligned to 64 and as large as this configuration asks.
+        // SAFETY: the region is zeroed, aligned to 64 and large enough for this configuration.
         unsafe { P::init(native.state(), config, epoch.max(1), key_of(secret).as_ptr()) };
         Ok(native)
     }
@@ -63,7 +63,7 @@ impl<P: SoftProgram> Native<P> {
         unsafe { P::tick(self.state(), now_ns, &raw mut *out.0) }
     }
 
-    /// Does a bounded part of an operator's order. Returns whether all of it is done.
+    /// Executes a bounded part of an operator's order. Returns whether the order is done.
     pub fn order(&mut self, order: &mut P::Order) -> bool {
         // SAFETY: pointers are valid for the call.
         unsafe { P::order(self.state(), order) != 0 }
@@ -77,7 +77,7 @@ impl<P: SoftProgram> Native<P> {
         unsafe { P::owes_more(self.state(), &raw const datagram, room) != 0 }
     }
 
-    /// Its counters and gauges.
+    /// Counters and gauges of the program.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
         // SAFETY: the state was initialised.

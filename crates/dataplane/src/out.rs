@@ -1,4 +1,4 @@
-//! What a call of a program owes to the network.
+//! The datagrams that a call sends.
 
 use crate::Datagram;
 use crate::program::{CallError, Called};
@@ -7,17 +7,17 @@ use midflight_wire::{Address, PACKET_MAX};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
-/// What a call owes to the network. One for the life of a switch: it is large, and calls overwrite it.
+/// The datagrams that a call sends. Reuse one for the life of a switch: it is large, and calls overwrite it.
 pub struct Out(pub(crate) Box<RawOut>);
 
-/// Where a datagram is forwarded to. Its header was rewritten in place.
+/// Where a datagram is forwarded; its header was rewritten in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Its new receiver.
+    /// The new receiver.
     pub to: SocketAddr,
-    /// The receiver of a copy, if one is sent.
+    /// Receiver of a copy, if any.
     pub copy_to: Option<SocketAddr>,
-    /// Bytes of it that are forwarded.
+    /// Bytes to forward.
     pub length: usize,
 }
 
@@ -34,14 +34,13 @@ impl Default for Out {
 }
 
 impl Out {
-    /// Empty.
+    /// An empty output.
     #[must_use]
     pub fn new() -> Self {
         // SAFETY: all fields are integers, for which zero is valid.
         Self(unsafe { Box::new_zeroed().assume_init() })
     }
 
-    /// Copies the result of a call from elsewhere, such as an arena.
     #[cfg(feature = "kernel")]
     pub(crate) fn copy_from(&mut self, other: &RawOut) {
         let count = (other.count as usize).min(OUT_MAX);
@@ -57,10 +56,10 @@ impl Out {
         }
     }
 
-    /// Owes these datagrams instead of the present ones.
+    /// Replaces the contents by these datagrams.
     ///
     /// # Errors
-    /// Where some have no room, and are left out: the last ones, and those that are longer than a packet.
+    /// If some have no room and are left out: the last ones, and those longer than a packet.
     pub fn owe(&mut self, datagrams: &[Datagram]) -> Called<()> {
         self.clear();
         let mut places = self.0.packet.iter_mut();
@@ -76,7 +75,7 @@ impl Out {
         }
     }
 
-    /// Forwards the first `length` bytes of the datagram, as they are now, and owes nothing else.
+    /// Forwards the first `length` bytes of the datagram in their current form, and sends nothing else.
     pub fn forward_to(&mut self, to: SocketAddr, header: usize, length: usize) {
         self.clear();
         let none = Address::new_zeroed();
@@ -94,7 +93,7 @@ impl Out {
         (self.0.count, self.0.is_genuine, self.0.is_forwarded) = (0, 0, 0);
     }
 
-    /// How many answers.
+    /// Number of answers.
     #[must_use]
     pub fn len(&self) -> usize {
         (self.0.count as usize).min(OUT_MAX)
@@ -106,12 +105,12 @@ impl Out {
         self.len() == 0
     }
 
-    /// The answers in the order in which they are to be sent.
+    /// The answers in sending order.
     pub fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         self.0.packet[..self.len()].iter().map(|p| (p.to.into(), &p.data[..p.length as usize]))
     }
 
-    /// Where the datagram itself is forwarded to, if it is.
+    /// The receiver of the forwarded datagram, if any.
     #[must_use]
     pub fn forward(&self) -> Option<Forward> {
         let forward = &self.0.forward;
@@ -123,8 +122,7 @@ impl Out {
         })
     }
 
-    /// All that leaves because of a datagram: the datagram itself, as the program has rewritten it, if it is forwarded; then the
-    /// answers.
+    /// All datagrams to send: the forwarded datagram as rewritten by the program, if any; then the answers.
     pub fn all<'a>(&'a self, datagram: &'a [u8]) -> impl Iterator<Item = (SocketAddr, &'a [u8])> {
         let forward = self.forward();
         let onward = forward.into_iter().flat_map(|forward| [Some(forward.to), forward.copy_to].into_iter().flatten());
@@ -137,8 +135,8 @@ impl Out {
         self.0.is_genuine = 1;
     }
 
-    /// Whether only the holder of the sender's address can have sent the datagram, and it is no copy of an earlier one.
-    /// Whoever runs the program may learn from it how to reach that peer.
+    /// Whether only the owner of the sender's address can have sent the datagram, and it is no copy of an earlier one. If so, the caller
+    /// may learn the path to that peer from it.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
         self.0.is_genuine != 0

@@ -1,4 +1,4 @@
-//! What a program of the switch is, and what an engine that runs it is.
+//! The programs of a switch, and the engines that run them.
 
 use crate::Out;
 use crate::raw::{RawDatagram, RawOut};
@@ -7,64 +7,62 @@ use std::fmt::{Debug, Display};
 use std::net::SocketAddr;
 use std::ops::DerefMut;
 
-/// A program of the switch, such as [`TasksProgram`](crate::TasksProgram): what differs between programs. A switch runs
-/// one program, behind one port.
+/// A program of the switch, such as [`TasksProgram`](crate::TasksProgram). A switch runs one program on one port.
 pub trait Program: Debug + Send + Sync + 'static {
-    /// Its name, in the configuration (a table), metrics, and BPF object.
+    /// Name in the configuration (a table), metrics, and BPF object.
     const NAME: &'static str;
-    /// The clock that its times are read from.
+    /// The clock for its times.
     const CLOCK: Clock;
-    /// Its operations by their numbers; the first is VERSION's.
+    /// Names of its operations by number; the first is VERSION's.
     const OPERATIONS: &'static [&'static str];
 
     /// Its bounds and times.
     type Config: Clone + Debug + Send;
-    /// Its verdicts on a datagram, or on one record in it.
+    /// Its drop reasons for a datagram or one record in it.
     type Verdict: Verdict;
     /// Its statistics.
     type Stats: Copy + Debug + Send;
-    /// An operator's order, which is carried out in steps. It has the layout of the structure in C.
+    /// An operator's order, executed in steps. It has the layout of the structure in C.
     type Order: Debug + Send;
-    /// What is copied for people who watch, in steps; `()` where counters say everything.
+    /// What a survey copies in steps; `()` if counters suffice.
     type Survey: Debug + Default + Send;
 
     /// The bounds that a configuration violates, as text for users.
     fn violated(config: &Self::Config) -> ConfigError;
 
-    /// Names and values of the settings that determine the layout of the state: a kept state can be taken over only if they
-    /// are the same.
+    /// Names and values of the settings that determine the state's layout: a kept state can be taken over only if they are equal.
     fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
 
-    /// How often to tick it every 10 ms, so that it visits all of its state in time.
+    /// Ticks needed every 10 ms to visit all of the state in time.
     fn ticks(config: &Self::Config) -> u32;
 
-    /// Counts of datagrams with a valid header, by the number of their operation.
+    /// Counts of datagrams with a valid header, by operation number.
     fn packets(stats: &Self::Stats) -> &[u64];
 
-    /// Counts of datagrams and records, by the number of the verdict on them.
+    /// Counts of datagrams and records, by the number of their drop reason.
     fn verdicts(stats: &Self::Stats) -> &[u64];
 
-    /// Whether anybody can make the switch send this answer to any address, by forging it. The switch limits how many such
-    /// answers wait in its send buffer (T13).
+    /// Whether an attacker can make the switch send this answer to any address by a forged request. The switch limits such answers in its
+    /// send buffer (T13).
     fn is_for_anybody(answer: &[u8]) -> bool;
 }
 
-/// A clock that a program's times are read from.
+/// A clock for a program's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Stands still while the machine is suspended: for leases that only clean up after silent peers.
+    /// Pauses while the machine is suspended: for leases that only clean up after silent peers.
     Monotonic,
-    /// Goes on while the machine is suspended: for leases that are promises to other machines, whose time goes on. It is read
-    /// for each packet, after the packet has arrived.
+    /// Continues while the machine is suspended: for leases that are promises to other machines. It is read for each packet, after the
+    /// packet has arrived.
     CountsSuspension,
 }
 
-/// Every failure has a name (rule 6 of the house).
+/// Drop reasons (rule 6 of the house).
 pub trait Verdict: Copy + Debug + Eq + Send + 'static {
-    /// All verdicts of a program, in the order of their numbers; the common ones come first.
+    /// All drop reasons of a program by number; the common ones come first.
     const ALL: &'static [Self];
 
-    /// Its name in metrics and transcripts.
+    /// Name in metrics and transcripts.
     fn name(self) -> &'static str;
 
     /// What happens to the datagram.
@@ -85,8 +83,7 @@ pub enum Class {
 /// A program of the soft engine, written in C, which runs in a process and in the kernel.
 ///
 /// # Safety
-/// The functions are those that `switch.h` describes: they access only `state_bytes` bytes of state, and what their other
-/// pointers point to.
+/// The functions are those of `switch.h`: they access only `state_bytes` bytes of state, and the memory behind their other pointers.
 pub unsafe trait SoftProgram: Program {
     /// Bytes of state; 0 if the configuration violates a bound.
     fn state_bytes(config: &Self::Config) -> u64;
@@ -136,25 +133,25 @@ pub unsafe trait SoftProgram: Program {
     /// Copies a bounded part of the state. Returns whether the survey is complete.
     ///
     /// # Safety
-    /// `state` was initialised. The program may change it meanwhile.
+    /// `state` was initialised. The program may change it during the call.
     unsafe fn survey(_state: *const u8, _survey: &mut Self::Survey) -> bool {
         true
     }
 
-    /// The object that its `*.bpf.c` was compiled to.
+    /// The compiled `*.bpf.c`.
     #[cfg(feature = "kernel")]
     const OBJECT: &'static [u8];
 
-    /// A hash of the source files that define the layout of an arena and the meaning of its contents.
+    /// A hash of the source files that define the layout and meaning of an arena's contents.
     #[cfg(feature = "kernel")]
     const LAYOUT: u64;
 }
 
-/// Implements [`SoftProgram`] by the C functions of a program, in the order of `switch.h`: for one whose configuration, statistics
-/// and orders are laid out as C has them. Its object is that of its `NAME.bpf.c`, as `build/soft.rs` compiles it.
+/// Implements [`SoftProgram`] by a program's C functions, in the order of `switch.h`. Configuration, statistics and orders must have C's
+/// layout. Its object is the compiled `NAME.bpf.c` of `build/soft.rs`.
 ///
 /// # Safety
-/// The functions are those that `switch.h` describes, of this program.
+/// The functions are those of `switch.h` for this program.
 #[macro_export]
 macro_rules! soft_program {
     ($program:ty, $name:literal, $layout:literal, $size:ident, $init:ident, $packet:ident, $tick:ident, $order:ident,
@@ -177,7 +174,7 @@ macro_rules! soft_program {
                 fn $check(state: *const u8) -> i32;
             }
 
-            // SAFETY: whoever uses the macro vouches for the functions; what they are called with, their caller does.
+            // SAFETY: the macro's user vouches for the functions, each caller for the arguments.
             unsafe impl SoftProgram for $program {
                 fn state_bytes(config: &Config) -> u64 {
                     // SAFETY: the pointer is valid for the call.
@@ -241,14 +238,14 @@ macro_rules! soft_program {
 /// A value of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// How many.
+    /// A number of elements.
     Count(u32),
-    /// How long.
+    /// A duration.
     Time(Nanos),
 }
 
 impl Bound {
-    /// Its number.
+    /// The plain number.
     #[must_use]
     pub fn value(self) -> u64 {
         match self {
@@ -257,7 +254,7 @@ impl Bound {
         }
     }
 
-    /// The same with another number.
+    /// The same kind with another number.
     #[cfg(feature = "kernel")]
     pub(crate) fn with(self, value: u64) -> Self {
         match self {
@@ -286,53 +283,51 @@ pub struct ConfigError(pub String);
 #[error("{0}")]
 pub struct CallError(pub String);
 
-/// The verdict of an engine's program.
+/// The drop reason type of an engine's program.
 pub type VerdictOf<E> = <<E as Engine>::Program as Program>::Verdict;
 
-/// What a call of an engine returns.
+/// Result of an engine's call.
 pub type Called<T> = Result<T, CallError>;
 
-/// Runs a program: in this process ([`Native`](crate::Native)), in the kernel, in the model of a switch, or as the reference
-/// model.
+/// Runs a program: in this process ([`Native`](crate::Native)), in the kernel, in the model of a switch, or as the reference model.
 pub trait Engine {
     /// The program that it runs.
     type Program: Program;
 
-    /// Takes one datagram and overwrites `out`. `now_ns` never decreases. A datagram that is forwarded is rewritten in place.
+    /// Handles one datagram and overwrites `out`. `now_ns` must not decrease. A forwarded datagram is rewritten in place.
     ///
     /// # Errors
-    /// Where the engine could not be called.
+    /// If the engine could not be called.
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<VerdictOf<Self>>;
 
     /// Expires a bounded part of the state. Returns how many elements it visited, and overwrites `out`.
     ///
     /// # Errors
-    /// Where the engine could not be called.
+    /// If the engine could not be called.
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32>;
 
-    /// Does a bounded part of an operator's order. Returns whether all of it is done.
+    /// Executes a bounded part of an operator's order. Returns whether the order is done.
     ///
     /// # Errors
-    /// Where the engine could not be called, or does not know such orders.
+    /// If the engine could not be called, or does not support such orders.
     fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Called<bool>;
 
-    /// Its counters and gauges.
+    /// Counters and gauges of the program.
     fn stats(&self) -> <Self::Program as Program>::Stats;
 
-    /// Copies a bounded part of the state for people who watch. Returns whether the survey is complete: at once where the engine
-    /// has nothing to show.
+    /// Copies a bounded part of the state. Returns whether the survey is complete: at once if the engine has nothing to show.
     fn survey(&self, _survey: &mut <Self::Program as Program>::Survey) -> bool {
         true
     }
 
-    /// For tests: whether all its structures agree with each other.
+    /// For tests: checks the consistency of all structures.
     ///
     /// # Errors
-    /// Says which structures do not.
+    /// Names the inconsistent structures.
     fn check(&self) -> Result<(), String>;
 }
 
-/// What holds an engine is one.
+/// Owners of an engine are engines.
 impl<H> Engine for H
 where
     H: DerefMut,

@@ -1,4 +1,4 @@
-//! The structures that are passed to C, as `dataplane/include/midflight/switch.h` declares them. A test compares the sizes.
+//! The structures of `dataplane/include/midflight/switch.h`. A test compares the sizes.
 
 use midflight_wire::{Address, PACKET_MAX};
 
@@ -28,7 +28,7 @@ impl RawDatagram {
     }
 }
 
-/// A length beyond 32 bits is cut: anything longer than a packet is TRAILING, whatever its exact length.
+/// Saturates at 32 bits: anything longer than a packet is TRAILING, whatever its exact length.
 fn length(datagram: &[u8]) -> u32 {
     u32::try_from(datagram.len()).unwrap_or(u32::MAX)
 }
@@ -67,7 +67,7 @@ impl std::fmt::Debug for RawOut {
     }
 }
 
-/// A secret in the form that the core expects: its lower half first.
+/// A secret as the core expects it: lower half first.
 pub(crate) fn key_of(secret: u128) -> [u64; 2] {
     [secret as u64, (secret >> 64) as u64]
 }

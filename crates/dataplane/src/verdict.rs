@@ -1,6 +1,6 @@
-//! The verdicts of the switch on a datagram, or on one record in it: the same as in `verdict.h` and each program's header.
+//! Drop reasons, as in `verdict.h` and each program's header.
 
-/// Defines the verdicts of a program: the common ones, then its own, each with its class, name and text.
+/// Defines a program's drop reasons: the common ones, then its own, each with class, name and text.
 #[macro_export]
 macro_rules! verdicts {
     ($(#[$doc:meta])* $name:ident { $($own:tt)* }) => {
@@ -26,18 +26,18 @@ macro_rules! verdicts {
         pub enum $name { $(#[doc = $text] $variant,)* }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All drop reasons by number.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// How many there are.
+            /// Number of drop reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// Its name in metrics and transcripts.
+            /// Name in metrics and transcripts.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text_name,)* }
             }
 
-            /// What it means, for people.
+            /// Meaning, for users.
             #[must_use]
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -6,7 +6,7 @@ pub enum XdpMode {
     /// In the interface's driver, before the kernel allocates anything for a frame.
     #[default]
     Native,
-    /// Behind the driver, on any interface: slower.
+    /// After the driver, on any interface; slower.
     Generic,
 }
 

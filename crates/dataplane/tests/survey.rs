@@ -1,4 +1,4 @@
-//! The survey of a queue: it finds all that is there, step by step, also what is more than one step visits.
+//! The survey of a queue finds every element, also across several steps.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 const EPOCH: u32 = 5;
 const SECRET: u128 = 9;
 const NOW: u64 = 1_000_000_000;
-/// More than the 512 elements that a step visits.
+/// More than the 512 elements of one step.
 const TASKS: usize = 1_200;
 
 struct Switch {
@@ -28,7 +28,7 @@ impl Switch {
         Self { core, cookies: Cookies::new(SECRET, config.cookie_ns) }
     }
 
-    /// The first answer.
+    /// Returns the first answer.
     fn send(&mut self, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         let mut out = Out::new();
         self.core.packet(NOW, from, datagram, &mut out);
@@ -84,7 +84,7 @@ fn an_empty_queue_has_nothing() {
 #[test]
 fn slots_clients_and_tasks_are_found_with_what_they_do() {
     let mut switch = Switch::new();
-    // Executor 1: two slots with a task, one that waits and one that has asked for nothing; executor 2 waits with all.
+    // Executor 1: two slots with a task, one parked, one idle; executor 2: all parked.
     switch.submit(1, 1, &[TaskInfo { tid: 1.into(), priority: 2, ..TaskInfo::PLAIN }, TaskInfo::PLAIN]);
     let names = switch.register(1, 4);
     switch.retrieve(1, &names[..2]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The verdicts of the reads program on a datagram, besides the common ones (verdict.h). */
+/* Drop reasons of the reads program, in addition to the common ones (verdict.h). */
 #ifndef MIDFLIGHT_READS_VERDICT_H
 #define MIDFLIGHT_READS_VERDICT_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The replicas program of the soft engine, in the shape that switch.h describes: the rules of an operator (NetRS, section IV-B), and
- * its monitor (IV-D). It forwards a request that is to be chosen for to its selector; or, if the configuration says so, chooses itself.
- * `docs/internals/replicas.md` is the contract, `docs/internals/replicas-operator.md` explains the state.
+ * The replicas program of the soft engine, with the interface of switch.h: rules and monitor of a NetRS operator (sections IV-B and IV-D).
+ * It forwards a request that needs a server to its selector, or, if configured, selects itself. `docs/internals/replicas.md` is the
+ * contract, `docs/internals/replicas-operator.md` explains the state.
  */
 #ifndef MIDFLIGHT_REPLICAS_H
 #define MIDFLIGHT_REPLICAS_H
@@ -11,21 +11,21 @@
 #include "midflight/replicas_wire.h"
 #include "midflight/switch.h"
 
-#define MF_TIERS_MAX 4           /* tiers of switches: traffic of a group is counted by the highest one that it passes */
-#define MF_PLACES_MAX (1u << 20) /* hosts, servers and operators */
+#define MF_TIERS_MAX 4           /* tiers of switches; the highest tier on the path counts a packet for its traffic group */
+#define MF_PLACES_MAX (1u << 20) /* hosts, servers and operators together */
 #define MF_RACKS_MAX 65534
 #define MF_GROUPS_MAX 65534
 #define MF_RSNODES_MAX 65534
-#define MF_NO_RACK 65535  /* an operator that no host is connected to */
-#define MF_NO_GROUP 65535 /* a host that sends no requests */
-#define MF_SERVERS_MAX 65535         /* that a selection may know */
+#define MF_NO_RACK 65535  /* operator without hosts */
+#define MF_NO_GROUP 65535 /* host that sends no requests */
+#define MF_SERVERS_MAX 65535         /* servers known to a selection */
 #define MF_REPLICA_GROUPS_MAX (1u << 20)
 #define MF_UNDER_WAY_MAX 65536
 #define MF_SELECTORS_MAX (1u << 20)
 
-/* Who chooses servers for requests that are served here. */
+/* The algorithm that selects servers in this operator. */
 enum mf_selection {
-    MF_SELECT_NONE, /* not this operator: its selector does */
+    MF_SELECT_NONE, /* none: a separate selector does it */
     MF_SELECT_RANDOM,
     MF_SELECT_LEAST_OUTSTANDING,
     MF_SELECT_POWER_OF_TWO,
@@ -33,147 +33,145 @@ enum mf_selection {
     MF_SELECT_END
 };
 
-struct mf_replicas; /* an operator */
+struct mf_replicas;
 
 struct mf_replicas_config {
-    uint32_t places;   /* room for so many hosts, servers and operators: 1 to MF_PLACES_MAX */
+    uint32_t places;   /* hosts, servers and operators: 1 to MF_PLACES_MAX */
     uint32_t racks;    /* racks: 1 to MF_RACKS_MAX */
     uint32_t groups;   /* traffic groups: 1 to MF_GROUPS_MAX */
-    uint32_t rsnodes;  /* RSNode ids are 1 to this: at most MF_RSNODES_MAX */
-    uint32_t masks[MF_TIERS_MAX]; /* masks[i]: the bits that the markers of two racks have in common if packets between them pass no
-                                   * tier above i, which is counted from the topmost, 0. masks[0] is 0; 0 beyond: no such tier */
-    uint64_t cookie_ns; /* time is divided into intervals of this length; a cookie is valid in the interval that it was made in
-                         * and in the next */
-    uint32_t selection;      /* enum mf_selection; if it is not MF_SELECT_NONE, the four bounds below count */
-    uint32_t servers;        /* that replica groups have: 1 to MF_SERVERS_MAX */
+    uint32_t rsnodes;  /* RSNode ids are 1 to this, at most MF_RSNODES_MAX */
+    uint32_t masks[MF_TIERS_MAX]; /* masks[i]: the bits that the markers of two racks share if packets between them pass no tier above i;
+                                   * tier 0 is the topmost. masks[0] is 0; further zeros mark missing tiers */
+    uint64_t cookie_ns; /* length of a cookie interval; a cookie is valid in its own interval and the next */
+    uint32_t selection;      /* enum mf_selection; the four fields below apply unless it is MF_SELECT_NONE */
+    uint32_t servers;        /* servers in replica groups: 1 to MF_SERVERS_MAX */
     uint32_t replica_groups; /* 1 to MF_REPLICA_GROUPS_MAX */
-    uint32_t under_way;      /* requests that are remembered until they are answered: 1 to MF_UNDER_WAY_MAX, rounded up to a power
-                              * of two. Further ones are sent, and their answers teach nothing */
-    uint64_t expire_ns;      /* a request without an answer for this long does not count as outstanding any more */
+    uint32_t under_way;      /* requests tracked until answered: 1 to MF_UNDER_WAY_MAX, rounded up to a power of two. Further ones are
+                              * sent, but their answers are not evaluated */
+    uint64_t expire_ns;      /* a request unanswered for this long no longer counts as outstanding */
 };
 
-/* What became of requests and answers. */
 struct mf_replicas_stats {
     uint64_t packets[MF_KIND_END];      /* datagrams with a valid start, by kind */
-    uint64_t reasons[MF_V_REPLICAS_END]; /* datagrams by verdict */
-    uint64_t labelled;       /* requests of hosts of this rack whose group has an RSNode that is known */
-    uint64_t degraded;       /* requests that went to their backup: their group is degraded, or has no RSNode */
-    uint64_t without_rsnode; /* requests that went to their backup: their RSNode is not known here, or was removed */
-    uint64_t selected;       /* requests that went to this operator's selector, or to the server that this operator has chosen */
-    uint64_t copied;         /* answers of which this operator's selector got a copy */
-    uint64_t not_copied;     /* answers whose RSNode is not known here, or was removed: no selector got a copy */
-    uint64_t delivered;      /* answers that went to clients of this rack */
-    /* Of an operator that chooses itself. */
-    uint64_t unknown_group;     /* requests that went to their backup: their replica group is not known */
-    uint64_t untracked;         /* requests that were sent while as many were under way as the configuration admits */
-    uint64_t answered;          /* answers that were those of requests under way */
-    uint64_t unmatched;         /* answers of no request under way: late, twice or forged */
-    uint64_t without_status;    /* of those that were answered: without a status that can be read */
-    uint64_t statuses_absurd;   /* statuses with values that no server can have */
-    uint64_t statuses_outdated; /* statuses that a later one of the same server had overtaken */
-    uint64_t expired;           /* requests whose answers did not come in time */
-    uint64_t under_way;         /* requests under way now */
+    uint64_t reasons[MF_V_REPLICAS_END]; /* datagrams by drop reason */
+    uint64_t labelled;       /* requests of this rack's hosts whose group has a known RSNode */
+    uint64_t degraded;       /* requests sent to their backup: their group is degraded or has no RSNode */
+    uint64_t without_rsnode; /* requests sent to their backup: their RSNode is unknown here or removed */
+    uint64_t selected;       /* requests sent to this operator's selector, or to the server it selected */
+    uint64_t copied;
+    uint64_t not_copied;     /* answers not copied: their RSNode is unknown here or removed */
+    uint64_t delivered;      /* answers delivered to clients of this rack */
+    /* Only if this operator selects itself. */
+    uint64_t unknown_group;     /* requests sent to their backup: unknown replica group */
+    uint64_t untracked;         /* requests sent untracked: `under_way` was full */
+    uint64_t answered;          /* answers that matched a tracked request */
+    uint64_t unmatched;         /* answers that matched none: late, duplicate or forged */
+    uint64_t without_status;    /* matched answers without a readable status */
+    uint64_t statuses_absurd;   /* statuses with impossible values */
+    uint64_t statuses_outdated; /* statuses older than the server's last */
+    uint64_t expired;
+    uint64_t under_way;         /* requests in flight now */
 };
 
-/* An order: a rule is set or removed, as the controller says; or something is read. */
+/* The controller's order: set or remove a rule, or read counts. */
 enum mf_replicas_what {
-    MF_RULE_OWN,     /* this operator: its rack, or MF_NO_RACK; where its selector is (`address`), port 0: it has none */
-    MF_RULE_RACK,     /* a rack: its operator (`address`), its marker; port 0: it was removed */
+    MF_RULE_OWN,     /* this operator: its rack, or MF_NO_RACK, and its selector's `address`; port 0: no selector */
+    MF_RULE_RACK,     /* a rack: its operator (`address`) and marker; port 0: removed */
     MF_RULE_HOST,     /* a host (`address`, port 0): its rack and traffic group */
     MF_RULE_SERVER,   /* a server (`address`): its rack */
-    MF_RULE_OPERATOR, /* an operator (`address`): what comes from there is not a host's */
-    MF_RULE_GONE,     /* `address` is none of these any more */
-    MF_RULE_RSNODE,   /* an RSNode id: its operator (`address`); port 0: it was removed, or does not answer */
-    MF_RULE_SERVE,    /* an RSNode id is this operator's */
-    MF_RULE_GROUP,    /* a traffic group: its RSNode id, MF_ILLEGAL_RSNODE: it is degraded */
-    MF_RULE_COUNTS,   /* reads `counts` of a traffic group, and changes nothing */
-    MF_RULE_REPLICAS,  /* for an operator that chooses itself: a replica group (`number`) has these servers; it is never changed */
-    MF_RULE_SELECTORS, /* the same: so many (`number`) choose among the same servers */
+    MF_RULE_OPERATOR, /* an operator (`address`): packets from there are not a host's */
+    MF_RULE_GONE,     /* removes HOST, SERVER or OPERATOR at `address` */
+    MF_RULE_RSNODE,   /* an RSNode id: its operator (`address`); port 0: removed, or not responding */
+    MF_RULE_SERVE,    /* assigns an RSNode id to this operator */
+    MF_RULE_GROUP,    /* a traffic group: its RSNode id; MF_ILLEGAL_RSNODE: degraded */
+    MF_RULE_COUNTS,   /* reads `counts` of a traffic group; changes nothing */
+    MF_RULE_REPLICAS,  /* if this operator selects itself: the servers of replica group `number`; cannot be changed later */
+    MF_RULE_SELECTORS, /* if this operator selects itself: the number of selectors that share its servers */
     MF_RULE_END
 };
 
 enum mf_replicas_outcome {
     MF_RULE_DONE,
-    MF_RULE_NO_ROOM, /* as many places, servers or replica groups as the configuration admits, or too many whose hashes are near */
-    MF_RULE_BAD,     /* beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse; or
-                      * a replica group that has other servers already, or that is for an operator that chooses itself */
+    MF_RULE_NO_ROOM, /* the configured number of places, servers or replica groups is reached, or too many hashes collide */
+    MF_RULE_BAD,     /* out of bounds; or a selector has the address of a server or operator, or vice versa; or the replica group already
+                      * has other servers, or this operator does not select itself */
 };
 
 struct mf_replicas_order {
     struct mf_address address;
-    uint32_t marker; /* RACK: what answers of its servers are marked with */
+    uint32_t marker; /* RACK: marker of its servers' answers */
     uint16_t rack;
     uint16_t group;
     uint16_t rsnode;
     uint8_t what;    /* enum mf_replicas_what */
-    uint8_t outcome; /* enum mf_replicas_outcome, once the order is done */
-    uint32_t number; /* REPLICAS: the id of the group; SELECTORS: how many there are */
-    uint32_t count;  /* REPLICAS: of its servers, at most MF_CANDIDATES_MAX */
+    uint8_t outcome; /* enum mf_replicas_outcome, valid once the order is done */
+    uint32_t number; /* REPLICAS: the group's id; SELECTORS: how many */
+    uint32_t count;  /* REPLICAS: number of servers, at most MF_CANDIDATES_MAX */
     struct mf_address servers[MF_CANDIDATES_MAX];
-    uint64_t counts[MF_TIERS_MAX]; /* COUNTS, once the order is done: answers by the highest tier that they passed, 0 the topmost */
+    uint64_t counts[MF_TIERS_MAX]; /* COUNTS: answers by the highest tier passed, 0 the topmost; valid once the order is done */
 };
 
-/* Bytes of state for this configuration; 0 where a bound is violated. */
+/* Bytes of state; 0 if a bound is violated. */
 uint64_t mf_replicas_size(const struct mf_replicas_config *config);
 
-/* `replicas`: zeroed memory of mf_replicas_size() bytes, aligned to 64. `epoch` is not used. `key`: random and secret. */
+/* `replicas`: zeroed memory of mf_replicas_size() bytes, aligned to 64. `epoch` is ignored. `key`: random and secret. */
 void mf_replicas_init(struct mf_replicas *replicas, const struct mf_replicas_config *config, uint32_t epoch,
                       const uint64_t key[2]);
 
-/* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
+/* Handles one datagram and overwrites `out`. `now_ns` must not decrease. */
 MF_ENTRY mf_verdict mf_replicas_packet(struct mf_replicas MF_FAR *replicas, uint64_t now_ns,
                                        const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out);
 
-/* Whether a copy is owed too: of an answer, to this operator's selector, if it does not choose itself. Changes nothing. */
+/* Whether an answer must also be copied to a separate selector of this operator. Changes nothing. */
 MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, const struct mf_datagram MF_FAR *in,
                                    uint32_t room);
 
-/* Requests whose answers did not come in time are not under way any more. Overwrites `out`. Returns how many were looked at. */
+/* Expires requests whose answer timed out. Overwrites `out`. Returns how many it looked at. */
 MF_ENTRY uint32_t mf_replicas_tick(struct mf_replicas MF_FAR *replicas, uint64_t now_ns, struct mf_out MF_FAR *out);
 
-/* Sets a rule. Always done at once: returns 1. */
+/* Executes an order. Always done at once: returns 1. */
 MF_ENTRY uint32_t mf_replicas_order(struct mf_replicas MF_FAR *replicas, struct mf_replicas_order MF_FAR *order);
 
 void mf_replicas_stats(const struct mf_replicas *replicas, struct mf_replicas_stats *stats);
 
-/* The monitor's counts of a traffic group: answers by the highest tier that they passed, 0 the topmost. */
+/* The monitor's counts of a traffic group: answers by the highest tier passed, 0 the topmost. */
 void mf_replicas_counts(const struct mf_replicas *replicas, uint32_t group, uint64_t counts[MF_TIERS_MAX]);
 
-/* A survey, for people who watch: what each table has in use. */
+/* Survey of each table's used elements. */
 
 struct mf_surveyed_group {
-    uint64_t answers; /* of a traffic group, as the monitor has counted */
+    uint64_t answers; /* counted by the monitor for the group */
     uint16_t group;
-    uint16_t rsnode;  /* its id; MF_ILLEGAL_RSNODE: the group is degraded */
+    uint16_t rsnode;  /* MF_ILLEGAL_RSNODE: the group is degraded */
     uint32_t reserved;
 };
 
 struct mf_surveyed_rsnode {
-    struct mf_address address; /* its operator's; port 0: it does not answer */
+    struct mf_address address; /* its operator; port 0: not responding */
     uint16_t id;
-    uint16_t is_here;          /* 1: it is this operator's */
+    uint16_t is_here;          /* 1: this operator */
 };
 
-/* A server, as an operator that chooses itself sees it. */
+/* A server, as seen by an operator that selects itself. */
 struct mf_surveyed_server {
-    uint64_t known_until_ns; /* what was learned counts until then; 0: it never answered */
-    uint64_t response;       /* averages of C3, else 0: a number of select_number.h, as the two that follow; nanoseconds */
-    uint64_t service;        /* 0: none was ever reported */
+    uint64_t known_until_ns; /* its statistics are valid until then; 0: it never answered */
+    uint64_t response;       /* C3 averages, else 0; a number of select_number.h, like the next two; nanoseconds */
+    uint64_t service;        /* 0: never reported */
     uint64_t queue;
     struct mf_address address;
-    uint32_t outstanding;    /* requests that were neither answered nor have expired */
+    uint32_t outstanding;    /* requests neither answered nor expired */
 };
 
-/* Each copies what is in use among the next MF_SURVEY_STEP elements of a table, and returns how many that are. `*next` is 0 at
- * first, and again when all were visited. Where the program runs meanwhile, in the kernel, an element may be a mix of two moments. */
+/* Each function copies the used ones of the next MF_SURVEY_STEP elements of a table and returns their number. `*next` is 0 at first, and
+ * again after the last element. In the kernel, packets arrive during the copy, so an element may mix two states. */
 uint32_t mf_replicas_survey_groups(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_group *found);
 uint32_t mf_replicas_survey_rsnodes(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_rsnode *found);
 uint32_t mf_replicas_survey_servers(const struct mf_replicas *replicas, uint32_t *next, struct mf_surveyed_server *found);
 
-/* For tests: checks all structures. 0: sound; else the line of the check in replicas_check.c that failed. */
+/* For tests: checks all structures. Returns 0, or the line of the failed check in replicas_check.c. */
 int mf_replicas_check(const struct mf_replicas *replicas);
 
-/* For tests: sizes of the structures above, and bounds, in the order of replicas_check.c. */
+/* For tests: sizes of the structures above and bounds, in the order of replicas_check.c. */
 void mf_replicas_layout(uint64_t layout[19]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The verdicts of the replicas program on a datagram, besides the common ones (verdict.h). */
+/* Drop reasons of the replicas program, in addition to the common ones (verdict.h). */
 #ifndef MIDFLIGHT_REPLICAS_VERDICT_H
 #define MIDFLIGHT_REPLICAS_VERDICT_H
 

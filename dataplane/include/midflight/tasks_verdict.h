@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The verdicts of the tasks program on a datagram, or on one record in it, besides the common ones (verdict.h). */
+/* Drop reasons of the tasks program for a datagram or one record in it, in addition to the common ones (verdict.h). */
 #ifndef MIDFLIGHT_TASKS_VERDICT_H
 #define MIDFLIGHT_TASKS_VERDICT_H
 

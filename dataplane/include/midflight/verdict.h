@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Every failure has a name (rule 6 of the house): a switch gives a verdict on each datagram, or on one record in it. The verdicts
- * that all programs use are here, those of one program in a file of its own (tasks_verdict.h). C, Rust, metrics and docs share
- * the lists; `midflight_drops_total{reason="..."}` uses the names in lower case.
+ * Drop reasons: a switch gives each datagram, or one record in it, an outcome (rule 6 of the house). Here are the common ones; each program
+ * adds its own (tasks_verdict.h). C, Rust, metrics and docs share the lists; `midflight_drops_total{reason="..."}` uses the names in lower
+ * case.
  */
 #ifndef MIDFLIGHT_VERDICT_H
 #define MIDFLIGHT_VERDICT_H
@@ -33,10 +33,10 @@ enum mf_common_verdict {
 #define X(name, class, text) MF_V_##name,
     MF_COMMON_VERDICTS(X)
 #undef X
-    MF_V_COMMON_END /* the verdicts of a program begin here */
+    MF_V_COMMON_END /* first reason of a program */
 };
 
-/* A common verdict, or one of the program's own. */
+/* A common reason, or one of the program's own. */
 typedef uint32_t mf_verdict;
 
 #endif

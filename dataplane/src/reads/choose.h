@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Which replica gets a READ of a stable key group. */
+/* Chooses the replica for a READ of a stable key group. */
 #ifndef MIDFLIGHT_READS_CHOOSE_H
 #define MIDFLIGHT_READS_CHOOSE_H
 
 #include "state.h"
 
-/* Who may get a READ: a bitmap of replicas, and the sum of their weights. */
+/* Candidates for a READ: a bitmap of slots, and the sum of their weights. */
 struct candidates {
     uint32_t slots, weight;
 };
 
-/* Whether a replica has the key group's index, as far as is known here. One that does not have it after all refuses the READ, so
- * this is a matter of speed. */
+/* Whether a replica has the key group's index, as far as this switch knows. A replica that lacks it refuses the READ, so an error costs
+ * only time. */
 MF_INLINE uint32_t is_consistent(const struct replica *replica, const struct kgroup *group, uint32_t slot)
 {
     return (group->replicas >> slot & 1) | (replica->matched >= group->index);
 }
 
-/* All consistent replicas that have a weight (where READs go to any replica, the others too). Mostly these are all that have one,
- * which two comparisons tell. */
+/* All consistent replicas with a weight; if READs go to any replica, the others too. Usually these are all with a weight, which two
+ * comparisons show. */
 MF_INLINE struct candidates candidates_for(const struct set *set, const struct kgroup *group)
 {
     struct candidates all = {UINT32_MAX, set->weight};
@@ -34,7 +34,6 @@ MF_INLINE struct candidates candidates_for(const struct set *set, const struct k
     return all;
 }
 
-/* The same without the leader. */
 MF_INLINE struct candidates without_leader(const struct set *set, struct candidates all)
 {
     uint32_t leader = set->leader % MF_REPLICAS_MAX, is_one = all.slots >> leader & 1;
@@ -43,14 +42,13 @@ MF_INLINE struct candidates without_leader(const struct set *set, struct candida
     return all;
 }
 
-/* 1 if two slots are the same, else 0, by arithmetic: BPF has no instruction that sets a register by a comparison, so that the compiler
- * would make a branch of it. */
+/* 1 if two slots are equal, else 0, by arithmetic: BPF cannot set a register by a comparison, so the compiler would emit a branch. */
 MF_INLINE uint32_t is_same_slot(uint32_t a, uint32_t b)
 {
     return ((a ^ b) - 1) >> 31;
 }
 
-/* Draws one by lot, with chances in proportion to the weights. No branch depends on the lot: it could not be predicted. */
+/* Draws a replica at random, in proportion to the weights. No branch depends on the random number: it would be mispredicted. */
 MF_INLINE uint32_t draw(struct set *set, struct candidates among)
 {
     uint64_t lot = (mf_mix(++set->draws) >> 32) * among.weight >> 32;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Cookies: a client that repeats its cookie proves that it receives what is sent to its address. So nobody can make a replica send
- * values to others. The switch stores nothing for that: a cookie is a keyed hash of address and time.
+ * Cookies: a client that repeats its cookie proves that it receives packets sent to its address, so an attacker cannot direct replies at
+ * others. A cookie is a keyed hash of address and time; the switch stores nothing.
  */
 #ifndef MIDFLIGHT_READS_COOKIE_H
 #define MIDFLIGHT_READS_COOKIE_H
@@ -9,7 +9,7 @@
 #include "shared/siphash.h"
 #include "state.h"
 
-/* The cookie of an interval of time, `window`; never 0, which means "none". */
+/* The cookie of the interval `window`; never 0, which means "none". */
 MF_INLINE uint64_t cookie_of(const struct mf_reads *s, uint64_t window, const struct mf_datagram *in)
 {
     const struct address_words *from = (const struct address_words *)&in->from;
@@ -18,12 +18,12 @@ MF_INLINE uint64_t cookie_of(const struct mf_reads *s, uint64_t window, const st
     return cookie ? cookie : 1;
 }
 
-/* Where a request carries its cookie: the first half of the field that later holds the client's address. */
+/* Position of the cookie in a request: the first half of the field that later holds the client's address. */
 struct MF_WIRE __attribute__((may_alias)) cookie_place {
     uint64_t cookie;
 };
 
-/* The place of a client among those that are known: nobody who does not know the key can choose addresses that share one. */
+/* Cache position of a client's address. Without the key, an attacker cannot choose addresses that collide. */
 MF_INLINE struct known_client *known_place(struct mf_reads *s, const struct mf_address *from)
 {
     const struct address_words *words = (const struct address_words *)from;
@@ -32,7 +32,7 @@ MF_INLINE struct known_client *known_place(struct mf_reads *s, const struct mf_a
     return &s->known[hash & (KNOWN_CLIENTS - 1)];
 }
 
-/* Remembers a client whose cookie is of this interval. (A product that wraps is earlier, and so safe.) */
+/* Caches a client whose cookie is of this interval. (A product that wraps gives an earlier time, which is safe.) */
 MF_INLINE void remember_client(const struct mf_reads *s, struct known_client *place, const struct mf_address *from,
                                uint64_t cookie, uint64_t window)
 {
@@ -47,7 +47,7 @@ MF_INLINE uint64_t cookie_in(const struct mf_datagram *in)
     return mf_net64(((const struct cookie_place *)&request->client)->cookie);
 }
 
-/* The same as has_cookie(), for a client that is not known. */
+/* has_cookie() for a client that is not cached. */
 MF_HANDLER int has_new_cookie(struct mf_reads *s, uint64_t now_ns, const struct mf_datagram *in)
 {
     uint64_t said = cookie_in(in), window = now_ns / s->cookie_ns;
@@ -59,7 +59,7 @@ MF_HANDLER int has_new_cookie(struct mf_reads *s, uint64_t now_ns, const struct 
     return 1;
 }
 
-/* Whether a request carries the cookie of its address, of this interval or the one before. */
+/* Whether a request carries the cookie of its address, of this interval or the previous one. */
 MF_INLINE int has_cookie(struct mf_reads *s, uint64_t now_ns, const struct mf_datagram *in)
 {
     const struct known_client *known = known_place(s, &in->from);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* READ and WRITE: the request gets what the switch knows of its key group, and goes to a replica. */
+/* READ and WRITE: adds the state of the key group to the request and forwards it to a replica. */
 #ifndef MIDFLIGHT_READS_FROM_CLIENT_H
 #define MIDFLIGHT_READS_FROM_CLIENT_H
 
 #include "choose.h"
 #include "reply.h"
 
-/* Whether a datagram has room for `fixed` bytes and the key that it says, of at most `longest` bytes; behind them stand `most`
- * further bytes at the most. */
+/* Whether a datagram has room for `fixed` bytes, its key of at most `longest` bytes, and at most `most` bytes after that. */
 MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed, uint32_t longest, uint32_t most)
 {
     const struct mf_request *request = (const struct mf_request *)in->data;
@@ -23,15 +22,14 @@ MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed,
     return MF_UNLIKELY(behind - key > most) ? MF_V_TRAILING : MF_V_OK;
 }
 
-/* To the leader: nobody else may answer. */
 MF_INLINE mf_verdict ask_leader(const struct call *call, struct set *set, const struct kgroup *group)
 {
     set->sent[set->leader]++;
     return to_replica(call, set, group, set->leader, MF_FLAG_LEADER_ONLY);
 }
 
-/* MF_FLAG_DIRECT for a READ whose reply may go to the client directly; else 0. A READ that is due as a probe of its replica is answered
- * through the switch, which learns so that the replica is reached. */
+/* MF_FLAG_DIRECT if a replica may send its reply directly to the client, else 0. READs that probe their replica are answered through the
+ * switch, to show that the replica is reachable. */
 MF_INLINE uint32_t direct_flag(const struct call *call, struct set *set, uint32_t slot)
 {
     uint32_t shift = 8 * (slot % MF_REPLICAS_MAX);
@@ -78,10 +76,10 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
         answer_request(call, MF_STATUS_UNKNOWN_SET);
         return MF_V_UNKNOWN_SET;
     }
-    MF_PREFETCH(kgroup_of_hash(s, set, mf_net32(request->hash))); /* it arrives while the cookie is checked */
+    MF_PREFETCH(kgroup_of_hash(s, set, mf_net32(request->hash))); /* arrives during the cookie check */
     if (MF_UNLIKELY(!has_cookie(s, call->now_ns, call->in)))
         return put_cookie(s, call);
-    /* SEQ never begins again within a session: before that, the session takes no more requests. */
+    /* SEQ never wraps within a session: the session stops taking requests first. */
     if (MF_UNLIKELY(!is_active(set, call->now_ns) || set->seq == UINT64_MAX)) {
         set->stats.unserved += (request->flags & MF_FLAG_UNSERVED) != 0;
         answer_request(call, MF_STATUS_INACTIVE);
@@ -89,7 +87,7 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
     }
     struct kgroup *group = kgroup_of(s, set, mf_net32(request->hash));
     MF_COPY(&request->client, &call->in->from);
-    /* It may be a copy, of this interval or the one before: then the reply is lost, until the client's next request. */
+    /* A copy from this interval or the previous one also gets here: its reply is lost, until the client's next request. */
     call->out->is_genuine = 1;
     return is_write ? pass_write(call, set, group) : pass_read(call, set, group);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* WRITE_REPLY and READ_REPLY, on their way to the client. */
+/* Forwards WRITE_REPLY and READ_REPLY to the client. */
 #ifndef MIDFLIGHT_READS_FROM_REPLICA_H
 #define MIDFLIGHT_READS_FROM_REPLICA_H
 
@@ -16,8 +16,8 @@ MF_INLINE mf_verdict check_replica(const struct set *set, const struct call *cal
     return MF_UNLIKELY(request->header.epoch != set->epoch) ? MF_V_FOREIGN_EPOCH : MF_V_OK;
 }
 
-/* The closing rule: the answer to the group's last WRITE says which replicas have it. After NOT_LEADER and REORDERED it may still
- * be under way. */
+/* The closing rule: the reply to the group's last WRITE names the replicas that have it. After NOT_LEADER and REORDERED the WRITE may still
+ * be in flight. */
 MF_INLINE void close_kgroup(struct mf_reads *s, struct set *set, const struct mf_request *reply)
 {
     uint64_t seq = mf_net64(reply->seq), index = mf_net64(reply->index);
@@ -51,12 +51,12 @@ MF_HANDLER mf_verdict handle_write_reply(struct mf_reads *s, const struct call *
         return verdict;
     if (is_present(set, call->now_ns, mf_net64(reply->sid)) || MF_MUTANT(101))
         close_kgroup(s, set, reply);
-    /* A REFRESH answers nobody. */
+    /* A REFRESH has no client. */
     return reply->client.port ? to_client(call, set) : MF_V_OK;
 }
 
-/* A reply to a READ that only the leader may answer. If its session is over, another leader may have taken writes since. It is never
- * turned back, so no reply goes round for ever. */
+/* A reply to a READ that only the leader may answer. After the end of its session, another leader may have taken writes. It is never turned
+ * back, which prevents loops. */
 MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *set)
 {
     const struct mf_request *reply = request_in(call);
@@ -66,9 +66,8 @@ MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *s
     return to_client_without_value(call, set, is_active(set, call->now_ns) ? MF_STATUS_NOT_LEADER : MF_STATUS_INACTIVE);
 }
 
-/* Whether a reply goes to the client that is not of the leader alone. A replica to which a READ went as to any knows itself what it may
- * answer. Of a stable key group: the strict check is that of FLAIR; the others rely on the moment when the READ passed. So whether the
- * session is still active does not matter, and the time need not be known. */
+/* Whether a follower's reply goes to the client. If the READ went to any replica, the replica decides itself. For a stable key group, the
+ * strict check is FLAIR's; the other modes rely on the state when the READ passed. So neither an active session nor the time is needed. */
 MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
@@ -81,7 +80,7 @@ MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *ca
     return reply->slot == set->leader || kgroup_of(s, set, mf_net32(reply->hash))->seq == mf_net64(reply->seq);
 }
 
-/* Makes of a reply the READ again that it answers, for the leader: the key stands before the value, which is cut off. */
+/* Turns a reply back into its READ, for the leader: cuts off the value after the key. */
 MF_INLINE mf_verdict turn_back(struct mf_reads *s, struct set *set, const struct call *call)
 {
     struct mf_request *reply = request_in(call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The operator's orders: a replica set is added, in steps that clear its key groups, removed, or changed. */
+/* The operator's orders: adds a replica set, clearing its key groups in steps; removes or changes one. */
 #ifndef MIDFLIGHT_READS_ORDER_H
 #define MIDFLIGHT_READS_ORDER_H
 
@@ -17,7 +17,6 @@ MF_INLINE int is_within_bounds(const struct mf_reads *s, const struct mf_reads_o
            order->reply_check < MF_REPLY_END && order->policy <= MF_POLICY_ALL;
 }
 
-/* A place without a set, or MF_SETS_MAX. */
 MF_INLINE uint32_t free_place(struct mf_reads *s)
 {
     uint32_t place = MF_ZERO;
@@ -31,7 +30,7 @@ MF_INLINE uint64_t lease_of(const struct mf_reads *s, const struct mf_reads_orde
     return order->lease_ns ? order->lease_ns : s->lease_ns;
 }
 
-/* What may be changed while the set serves. */
+/* The settings that may change while the set serves. */
 MF_INLINE void set_up(struct set *set, const struct mf_reads_order *order)
 {
     set->reply_check = order->reply_check;
@@ -41,7 +40,7 @@ MF_INLINE void set_up(struct set *set, const struct mf_reads_order *order)
         MF_COPY(&set->named[i], &order->replicas[i]);
 }
 
-/* Fills a place whose memory is clear. The numbers of packets and sessions begin at 0. */
+/* Fills a place whose memory is clear. Counts of packets and sessions start at 0. */
 MF_INLINE void fill_place(struct mf_reads *s, const struct mf_reads_order *order, uint32_t place)
 {
     struct set *set = &s->sets[place];
@@ -59,7 +58,7 @@ MF_INLINE void fill_place(struct mf_reads *s, const struct mf_reads_order *order
     s->places[order->set] = (uint8_t)(place + 1);
 }
 
-/* Another order may take the place between two steps of this one, which then clears another. */
+/* If another order takes the place between two steps, this one starts over with another place. */
 MF_INLINE uint32_t add_set(struct mf_reads *s, struct mf_reads_order *order)
 {
     if (order->incarnation == 0 || !is_within_bounds(s, order))
@@ -85,7 +84,7 @@ MF_INLINE uint32_t add_set(struct mf_reads *s, struct mf_reads_order *order)
     return order_done(order, MF_SET_DONE);
 }
 
-/* The session goes on. Replicas were promised the lease, and clients the key groups. */
+/* The session continues, because replicas rely on its lease and clients on its key groups. */
 MF_INLINE uint32_t change_set(struct mf_reads *s, struct mf_reads_order *order)
 {
     struct set *set = find_set(s, order->set);

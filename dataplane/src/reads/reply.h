@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Answers of the switch itself, and what it forwards: to a replica, and to a client. */
+/* Writes the switch's own answers, and forwards to replicas and clients. */
 #ifndef MIDFLIGHT_READS_REPLY_H
 #define MIDFLIGHT_READS_REPLY_H
 
@@ -17,7 +17,7 @@ MF_INLINE void clear_address(struct mf_address *address)
     words->port = words->reserved = 0;
 }
 
-/* What only replicas are to know, above all the epoch, and what says nothing to a client. */
+/* Clears replicas' secrets, above all the epoch, and fields without meaning for a client. */
 MF_INLINE void hide_from_client(struct mf_request *request)
 {
     request->header.epoch = 0;
@@ -27,7 +27,7 @@ MF_INLINE void hide_from_client(struct mf_request *request)
     request->flags &= MF_FLAG_EXISTS;
 }
 
-/* Answers a request with its own first bytes and a status: never longer than the question. */
+/* Answers a request with its own first bytes and a status; never longer than the request. */
 MF_INLINE struct mf_request *answer_request(const struct call *call, enum mf_reads_status status)
 {
     const struct mf_request *request = request_in(call);
@@ -51,7 +51,6 @@ MF_HANDLER mf_verdict put_cookie(const struct mf_reads *s, const struct call *ca
     return MF_V_NO_COOKIE;
 }
 
-/* Forwards a request to a replica of the session. */
 MF_INLINE mf_verdict to_replica(const struct call *call, const struct set *set, const struct kgroup *group, uint32_t slot,
                                 uint32_t flags)
 {
@@ -67,7 +66,6 @@ MF_INLINE mf_verdict to_replica(const struct call *call, const struct set *set, 
     return forward(call->in, call->out, &set->replicas[slot].address, sizeof(*request));
 }
 
-/* Forwards a reply to the client that it names. */
 MF_INLINE mf_verdict to_client(const struct call *call, const struct set *set)
 {
     struct mf_request *request = request_in(call);
@@ -78,7 +76,7 @@ MF_INLINE mf_verdict to_client(const struct call *call, const struct set *set)
     return verdict;
 }
 
-/* Makes of a reply one without key and value, by which the client learns that it must ask again. */
+/* Reduces a reply to a status that tells the client to retry. */
 MF_INLINE mf_verdict to_client_without_value(const struct call *call, const struct set *set, enum mf_reads_status status)
 {
     struct mf_request *request = request_in(call);
@@ -89,14 +87,12 @@ MF_INLINE mf_verdict to_client_without_value(const struct call *call, const stru
     return verdict;
 }
 
-/* As many as 32 bits hold. */
 MF_INLINE uint32_t microseconds(uint64_t ns)
 {
     uint64_t us = ns / 1000;
     return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
-/* STATE, the answer to a replica. */
 MF_INLINE void put_state(const struct set *set, const struct call *call)
 {
     const struct mf_header *question = (const struct mf_header *)call->in->data;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* HELLO, HEARTBEAT, END_SESSION: sessions begin, go on and end. */
+/* HELLO, HEARTBEAT, END_SESSION: sessions start, continue and end. */
 #ifndef MIDFLIGHT_READS_SESSION_H
 #define MIDFLIGHT_READS_SESSION_H
 
 #include "reply.h"
 
-/* Whether this is a replica's address, and the sender's. */
+/* Whether a replica has this address, and the sender does too. */
 MF_INLINE int is_at(const struct mf_address *replica, const struct mf_address *from)
 {
     return replica->port != 0 && mf_address_equal(replica, from);
 }
 
-/* Whether a sender is a replica of the set: the operator named it, or the leader did. */
+/* Whether a sender is a replica of the set, named by the operator or by the leader. */
 MF_INLINE int is_replica(const struct set *set, const struct mf_address *from)
 {
     uint32_t slot = MF_ZERO;
@@ -20,7 +20,6 @@ MF_INLINE int is_replica(const struct set *set, const struct mf_address *from)
     return slot < MF_REPLICAS_MAX;
 }
 
-/* Finds the set of a packet from a replica. */
 MF_INLINE mf_verdict find_set_of_replica(struct mf_reads *s, const struct call *call, uint32_t number, struct set **set)
 {
     *set = find_set(s, number);
@@ -29,7 +28,7 @@ MF_INLINE mf_verdict find_set_of_replica(struct mf_reads *s, const struct call *
     return is_replica(*set, &call->in->from) ? MF_V_OK : MF_V_FOREIGN_REPLICA;
 }
 
-/* Whether a HELLO has the incarnation, which is a secret, and a later echo than all before it from this place: then it is no copy. */
+/* Whether a HELLO has the secret incarnation, and a later echo than all before it from this place. If so, it is not a copy. */
 MF_INLINE uint32_t is_later_hello(struct set *set, uint64_t now_ns, const struct mf_hello *hello)
 {
     uint64_t *last = &set->echoes[hello->slot % MF_REPLICAS_MAX], echo = mf_net64(hello->echo);
@@ -53,8 +52,7 @@ MF_HANDLER mf_verdict handle_hello(struct mf_reads *s, const struct call *call)
     return MF_V_OK;
 }
 
-/* Whether a session may begin with this HEARTBEAT, or go on with it: its leader has an address, and its leader and start never
- * change. */
+/* Whether this HEARTBEAT may start or continue a session: its leader has an address, and a session's leader and start never change. */
 MF_INLINE int is_possible(const struct set *set, const struct mf_heartbeat *beat, const struct mf_replica *replicas)
 {
     if (beat->leader >= beat->header.count || replicas[beat->leader].address.port == 0)
@@ -122,7 +120,7 @@ MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const st
         set->answered_seq = set->seq;
     if (ends_ns > set->lease_ends_ns) {
         set->lease_ends_ns = ends_ns;
-        /* It has the incarnation, which is a secret, and a later echo than any before. */
+        /* It has the secret incarnation and a later echo than any before, so it is not a copy. */
         call->out->is_genuine = 1;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Cookies: a client that repeats its cookie proves that it receives what is sent to its address. So nobody can make a server send
- * values to others. The operator stores nothing for that: a cookie is a keyed hash of address and time.
+ * Cookies: a client that repeats its cookie proves that it receives packets sent to its address, so an attacker cannot direct replies at
+ * others. A cookie is a keyed hash of address and time; the operator stores nothing.
  */
 #ifndef MIDFLIGHT_REPLICAS_COOKIE_H
 #define MIDFLIGHT_REPLICAS_COOKIE_H
@@ -9,7 +9,7 @@
 #include "packet.h"
 #include "shared/siphash.h"
 
-/* The cookie of an interval of time, `window`; never 0, which means "none". */
+/* The cookie of the interval `window`; never 0, which means "none". */
 MF_INLINE uint64_t cookie_of(const struct mf_replicas *s, uint64_t window, const struct mf_address *from)
 {
     const struct address_words *words = (const struct address_words *)from;
@@ -18,7 +18,7 @@ MF_INLINE uint64_t cookie_of(const struct mf_replicas *s, uint64_t window, const
     return cookie ? cookie : 1;
 }
 
-/* Where a request carries its cookie: the first half of the field that later holds the client's address. */
+/* Position of the cookie in a request: the first half of the field that later holds the client's address. */
 struct MF_WIRE __attribute__((may_alias)) cookie_place {
     uint64_t cookie;
 };
@@ -33,7 +33,7 @@ MF_INLINE struct known_client *known_place(struct mf_replicas *s, const struct m
     return &s->known[hash_address(s, from, from->port) & (KNOWN_CLIENTS - 1)];
 }
 
-/* The same as has_cookie(), for a client that is not known. */
+/* has_cookie() for a client that is not cached. */
 MF_HANDLER int has_new_cookie(struct mf_replicas *s, uint64_t now_ns, const struct mf_address *from, uint64_t said)
 {
     uint64_t window = now_ns / s->cookie_ns;
@@ -48,7 +48,7 @@ MF_HANDLER int has_new_cookie(struct mf_replicas *s, uint64_t now_ns, const stru
     return 1;
 }
 
-/* Whether a request carries the cookie of its address, of this interval or the one before. */
+/* Whether a request carries the cookie of its address, of this interval or the previous one. */
 MF_INLINE int has_cookie(struct mf_replicas *s, const struct call *call)
 {
     const struct mf_address *from = &call->in->from;

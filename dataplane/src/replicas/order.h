@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The controller's orders: rules are set and removed, each at once. */
+/* The controller's orders: sets and removes rules. */
 #ifndef MIDFLIGHT_REPLICAS_ORDER_H
 #define MIDFLIGHT_REPLICAS_ORDER_H
 
@@ -11,7 +11,7 @@ MF_INLINE uint32_t order_done(struct mf_replicas_order *order, uint32_t outcome)
     return 1;
 }
 
-/* A place for an address that has none: free, or of what has gone. 0: those near its hash are in use. */
+/* A free or GONE place for a new address. 0: all places near its hash are in use. */
 MF_INLINE struct place *new_place(struct mf_replicas *s, const struct mf_address *address)
 {
     uint32_t at = (uint32_t)hash_address(s, address, address->port);
@@ -23,7 +23,7 @@ MF_INLINE struct place *new_place(struct mf_replicas *s, const struct mf_address
     return 0;
 }
 
-/* A selector is no server, and no operator: that would send back each request that it gets. */
+/* A selector must be neither server nor operator, which would return each request sent to it. */
 MF_INLINE int is_selector(const struct mf_replicas *s, const struct mf_address *address)
 {
     return s->selector.port != 0 && mf_address_equal(&s->selector, address);
@@ -32,7 +32,7 @@ MF_INLINE int is_selector(const struct mf_replicas *s, const struct mf_address *
 MF_INLINE uint32_t set_place(struct mf_replicas *s, struct mf_replicas_order *order, uint32_t kind)
 {
     struct place *place = find_place(s, &order->address, order->address.port);
-    /* A host is found by port 0, all others by their own. */
+    /* A host is looked up by port 0, all others by their own. */
     if ((kind == PLACE_HOST) != (order->address.port == 0))
         return order_done(order, MF_RULE_BAD);
     if (kind != PLACE_OPERATOR && order->rack >= s->racks)
@@ -54,7 +54,7 @@ MF_INLINE uint32_t set_place(struct mf_replicas *s, struct mf_replicas_order *or
     return order_done(order, MF_RULE_DONE);
 }
 
-/* Marks before a place that was never used hide nothing: without them an unknown address is refused sooner. */
+/* Removes GONE marks before an unused place, which hide nothing: an unknown address is refused sooner without them. */
 MF_INLINE void forget_gone(struct mf_replicas *s, const struct place *place)
 {
     uint32_t at = (uint32_t)(place - place_at(s, 0));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The parts of a datagram, and what is put into them. */
+/* Reads and writes the parts of a datagram. */
 #ifndef MIDFLIGHT_REPLICAS_PACKET_H
 #define MIDFLIGHT_REPLICAS_PACKET_H
 
@@ -10,7 +10,6 @@ MF_INLINE struct mf_netrs *start_of(const struct call *call)
     return (struct mf_netrs *)call->in->data;
 }
 
-/* The ends of a request. */
 MF_INLINE struct mf_ends *ends_of_request(const struct call *call)
 {
     return (struct mf_ends *)(call->in->data + sizeof(struct mf_netrs_request));
@@ -42,7 +41,7 @@ MF_INLINE mf_verdict check_response(const struct call *call)
     return call->in->length < sizeof(struct mf_netrs_response) + status + sizeof(struct mf_ends) ? MF_V_TRUNCATED : MF_V_OK;
 }
 
-/* What may be rewritten of a request: up to the client's address, in words of 4 bytes. */
+/* Leading bytes of a request that may be rewritten: up to the client's address, in words of 4 bytes. */
 #define REQUEST_REWRITTEN 36u
 
 _Static_assert(sizeof(struct mf_netrs_request) + sizeof(struct mf_address) <= REQUEST_REWRITTEN, "all of it");
@@ -52,7 +51,7 @@ MF_INLINE mf_verdict pass_request(const struct call *call, const struct mf_addre
     return forward(call->in, call->out, to, REQUEST_REWRITTEN);
 }
 
-/* Passes an answer on, whose start and marker may have been rewritten. */
+/* Forwards an answer, whose start and marker may have been rewritten. */
 MF_INLINE mf_verdict pass_response(const struct call *call, const struct mf_address *to)
 {
     return forward(call->in, call->out, to, sizeof(struct mf_netrs_response));

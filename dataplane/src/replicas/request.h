@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* REQUEST: it gets the id of its RSNode and goes there; at the RSNode it goes to the selector, or to the server that is chosen here. */
+/* REQUEST: gets the id of its RSNode and goes there; at the RSNode, to the selector or to the server selected here. */
 #ifndef MIDFLIGHT_REPLICAS_REQUEST_H
 #define MIDFLIGHT_REPLICAS_REQUEST_H
 
 #include "cookie.h"
 #include "select.h"
 
-/* Nobody selects for this request: it goes to the client's backup, as a packet that no operator treats; the answer is counted by the
- * monitor. The client names any address as its backup, so only those of servers are used. */
+/* Sends a request without selection to the client's backup, as a packet that no operator handles; the monitor counts the answer. A client
+ * may name any address as its backup, so only those of servers are used. */
 MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uint64_t *counter)
 {
     struct mf_ends *ends = ends_of_request(call);
@@ -20,7 +20,7 @@ MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uin
     return pass_request(call, &place->address);
 }
 
-/* This operator chooses. N3: whose replica group is not known goes to its backup. */
+/* Selects a server here. N3: a request of an unknown replica group goes to its backup. */
 MF_INLINE mf_verdict choose_here(struct mf_replicas *s, const struct call *call)
 {
     expire_some(s, call->now_ns);
@@ -42,13 +42,13 @@ MF_INLINE mf_verdict select_here(struct mf_replicas *s, const struct call *call)
     return pass_request(call, &s->selector);
 }
 
-/* From a host of this rack: whatever it says of an RSNode, its traffic group decides. */
+/* From a host of this rack: its traffic group decides, whatever RSNode it names. */
 MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const struct place *host)
 {
     if (MF_UNLIKELY(!has_cookie(s, call)))
         return put_cookie(s, call);
     MF_COPY(&ends_of_request(call)->client, &call->in->from);
-    /* It may be a copy, of this interval or the one before: then an answer is lost, until the client's next request. */
+    /* A copy from this interval or the previous one also gets here: an answer is lost, until the client's next request. */
     call->out->is_genuine = 1;
     uint32_t id = host->group < s->groups ? group_at(s, host->group)->rsnode : MF_NO_RSNODE;
     if (MF_UNLIKELY(id == MF_NO_RSNODE || id == MF_ILLEGAL_RSNODE))
@@ -61,7 +61,8 @@ MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const
     return rsnode->is_here ? select_here(s, call) : pass_request(call, &rsnode->address);
 }
 
-/* From another operator: it is for this RSNode. If this is none, or was removed, the request is not sent round in circles. */
+/* From another operator, so for this RSNode. If this operator is not its RSNode (any more), the request goes to its backup, never to
+ * another operator, which prevents loops. */
 MF_INLINE mf_verdict take_labelled(struct mf_replicas *s, const struct call *call)
 {
     const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));

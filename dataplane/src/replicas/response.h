@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* RESPONSE and MONITORED: the RSNode's selector gets a copy, or this operator learns from it; the client's operator counts it, the client
- * gets it. */
+/* RESPONSE and MONITORED: copied to the RSNode's selector or evaluated here, counted by the client's operator, delivered to the client. */
 #ifndef MIDFLIGHT_REPLICAS_RESPONSE_H
 #define MIDFLIGHT_REPLICAS_RESPONSE_H
 
 #include "select.h"
 
-/* The monitor: a request's answer leaves the network. */
+/* The monitor: counts an answer that leaves the network. */
 MF_INLINE void count_for_monitor(struct mf_replicas *s, const struct call *call, uint32_t group)
 {
     const struct rack *rack = find_rack(s, s->rack);
@@ -18,7 +17,7 @@ MF_INLINE void count_for_monitor(struct mf_replicas *s, const struct call *call,
     group_at(s, group)->counts[tier_of(s, marker, rack->marker) % MF_TIERS_MAX]++;
 }
 
-/* To the client, or, if it may pass another operator, to that of the client's rack: so no answer is sent round in circles. */
+/* Forwards to the client, or to the operator of its rack if the answer may still pass another operator, which prevents loops. */
 MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *call, int may_pass_another)
 {
     const struct mf_ends *ends = ends_of_response(call, status_length(call));
@@ -26,27 +25,27 @@ MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *ca
     if (MF_UNLIKELY(host == 0 || ends->client.port == 0))
         return MF_V_UNKNOWN_CLIENT;
     if (host->rack == s->rack) {
-        /* An operator's machine may be a host too: what is sent to an operator, even to this one, must not come back as an answer. */
+        /* An operator's machine may be a host too: an answer must not return what was sent to an operator, even to this one. */
         if (MF_UNLIKELY(find_place(s, &ends->client, ends->client.port) != 0))
             return MF_V_UNKNOWN_CLIENT;
         count_for_monitor(s, call, host->group);
         s->stats.delivered++;
         mf_verdict verdict = pass_response(call, &ends->client);
-        call->out->forward.to.reserved = 0; /* the server's bytes: next hops are found by whole addresses */
+        call->out->forward.to.reserved = 0; /* set by the server: next hops are found by whole addresses */
         return verdict;
     }
     const struct rack *rack = may_pass_another ? find_rack(s, host->rack) : 0;
     return rack ? pass_response(call, &rack->address) : MF_V_UNKNOWN_CLIENT;
 }
 
-/* From here on no selector needs to see the answer. */
+/* From here on no selector needs the answer. */
 MF_INLINE mf_verdict pass_monitored(struct mf_replicas *s, const struct call *call)
 {
     start_of(call)->kind = MF_KIND_MONITORED;
     return pass_to_client(s, call, 1);
 }
 
-/* This is its RSNode. */
+/* This operator is the answer's RSNode. */
 MF_INLINE mf_verdict copy_here(struct mf_replicas *s, const struct call *call)
 {
     mf_verdict verdict = pass_monitored(s, call);
@@ -75,7 +74,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_response(struct mf_replicas *s, const stru
         return MF_V_UNKNOWN_SENDER;
     uint32_t is_from_operator = sender->kind == PLACE_OPERATOR;
     if (!is_from_operator) {
-        /* It reports of itself only. */
+        /* A server reports only about itself. */
         const struct mf_ends *ends = ends_of_response(call, status_length(call));
         if (MF_UNLIKELY(!is_place_of(sender, &ends->server, ends->server.port)))
             return MF_V_OTHER_SERVER;

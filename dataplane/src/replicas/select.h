@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * An operator that is an RSNode and chooses servers itself: what its selector does with a request, and with an answer. It is the same as
- * `crates/replicas/src/rsnode` does beside an operator.
+ * The selection of an operator that is an RSNode and selects servers itself: how it handles requests and answers. It does the same as
+ * `crates/replicas/src/rsnode` for a separate selector.
  *
- *   select_number.h    numbers for C3                   select_servers.h   what is learned of a server
- *   select_state.h     structures                       select_score.h     how good it is
+ *   select_number.h    numbers for C3                   select_servers.h   servers' statistics
+ *   select_state.h     structures                       select_score.h     servers' scores
  *   select_groups.h    replica groups                   select_choose.h    the algorithms
- *   select_order.h     the controller's orders          select_table.h     requests under way
- *   select_check.h     for tests: whether the tables are sound
+ *   select_order.h     the controller's orders          select_table.h     requests in flight
+ *   select_check.h     for tests: consistency of the tables
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_H
 #define MIDFLIGHT_REPLICAS_SELECT_H
@@ -66,21 +66,20 @@ MF_INLINE mf_verdict send_to_server(struct mf_replicas *s, const struct call *ca
         start_of(call)->retained = mf_net16(entry->retained);
         start_of(call)->kind = MF_KIND_RESPONSE | MF_NETRS_XOR;
     } else {
-        /* Its answer would be nobody's here. */
+        /* An untracked answer would match no request here. */
         s->stats.untracked++;
         start_of(call)->kind = MF_KIND_MONITORED | MF_NETRS_XOR;
     }
     return forward(call->in, call->out, &server->address, CHOSEN_REWRITTEN);
 }
 
-/* The id of a request's replica group. */
 MF_INLINE uint32_t replica_group_of(const struct call *call)
 {
     const uint8_t *id = ((const struct mf_netrs_request *)call->in->data)->group;
     return (uint32_t)id[0] << 16 | (uint32_t)id[1] << 8 | id[2];
 }
 
-/* An answer has come to its RSNode. Returns whether it is that of a request under way. */
+/* Evaluates an answer at its RSNode. Returns whether it matches a tracked request. */
 MF_RARE uint32_t note_answer(struct mf_replicas *s MF_IN_ARENA, const struct mf_netrs_response *answer MF_IN_ARENA, uint64_t now_ns)
 {
     MF_FROM_ARENA(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* For tests: whether the tables of an operator that chooses servers itself agree with themselves. Not built for the kernel. */
+/* For tests: checks the consistency of an operator's selection tables. Not built for the kernel. */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_CHECK_H
 #define MIDFLIGHT_REPLICAS_SELECT_CHECK_H
 
@@ -61,7 +61,7 @@ static int check_slots(struct mf_replicas *s)
     return 0;
 }
 
-/* What was chosen was answered, has expired, or is under way. */
+/* Each selected request was answered, has expired, or is in flight. */
 static int check_selection_counts(const struct mf_replicas *s)
 {
     const struct mf_replicas_stats *stats = &s->stats;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Which of a group's servers gets a request: random, least outstanding, power of two choices, C3. They are those of
- * `crates/replicas/src/select`, with the same use of the same random bits.
+ * The selection algorithms: random, least outstanding, power of two choices, C3. They equal those of `crates/replicas/src/select`, with the
+ * same use of the same random bits.
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
 #define MIDFLIGHT_REPLICAS_SELECT_CHOOSE_H
 
 #include "select_score.h"
 
-#define TIE_BITS 23u /* every tie is broken by other bits */
+#define TIE_BITS 23u /* every tie-break uses other bits */
 
 /* 64 random bits (splitmix64). */
 MF_INLINE uint64_t next_random(struct mf_replicas *s)
@@ -23,7 +23,7 @@ MF_INLINE uint32_t below(uint64_t random, uint32_t count)
     return (uint32_t)(((random & 0xffffffff) * count) >> 32);
 }
 
-/* The server with the least score; of several, each with the same probability. */
+/* The server with the least score; ties are broken uniformly. */
 MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *group, uint64_t now_ns, uint64_t random)
 {
     uint32_t best = 0, ties = 0;
@@ -32,7 +32,7 @@ MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *grou
         uint32_t server = group->server[i];
         uint64_t score = score_of(s, server_at(s, server), now_ns);
         ties = score < lowest ? 1 : ties + (score == lowest);
-        /* The newest of k takes the place with a probability of 1/k; then each of them has it with that probability. */
+        /* The k-th of equals replaces the choice with probability 1/k, which makes all equally probable. */
         if (score < lowest || (score == lowest && below(random, ties) == ties - 1))
             best = server;
         lowest = score < lowest ? score : lowest;
@@ -41,7 +41,6 @@ MF_INLINE uint32_t least(struct mf_replicas *s, const struct replica_group *grou
     return best;
 }
 
-/* Of two servers at random, the one with fewer requests. */
 MF_INLINE uint32_t of_two(struct mf_replicas *s, const struct replica_group *group, uint64_t random)
 {
     uint32_t first = below(random, group->count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Replica groups: which servers have a key. The controller's orders fill them (select_order.h). A group is never changed and never removed
- * (N3), and its servers keep their numbers.
+ * Replica groups: the servers of a key, filled by the controller's orders (select_order.h). A group is never changed or removed (N3), and
+ * its servers keep their numbers.
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_GROUPS_H
 #define MIDFLIGHT_REPLICAS_SELECT_GROUPS_H
@@ -13,7 +13,6 @@ MF_INLINE struct chosen_server *server_at(struct mf_replicas *s, uint32_t number
     return (struct chosen_server *)((uint8_t *)s + s->selection.servers_at) + number;
 }
 
-/* One request more, or one less, is outstanding. */
 MF_INLINE void add_outstanding(struct chosen_server *server, uint32_t more)
 {
     server->outstanding += more;
@@ -42,14 +41,13 @@ MF_INLINE struct replica_group *replica_group_or_place(struct mf_replicas *s, ui
     return 0;
 }
 
-/* The group with this id, or 0. */
 MF_INLINE struct replica_group *find_replica_group(struct mf_replicas *s, uint32_t id)
 {
     struct replica_group *group = replica_group_or_place(s, id);
     return group && group->count ? group : 0;
 }
 
-/* Where the number of the server at this address is, or would be; 0: the places near its hash are in use. */
+/* Position for the number of the server at this address; 0: all near its hash are in use. */
 MF_INLINE uint32_t *server_place(struct mf_replicas *s, const struct mf_address *address)
 {
     uint64_t at = hash_address(s, address, address->port);

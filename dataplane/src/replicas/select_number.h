@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Numbers for C3: the kernel has no floating point, and C3's third power of a queue times nanoseconds needs more than 64 bits. A number
- * here is 0 or positive, m × 2^e with m from 2^31 up to 2^32, and is kept in 64 bits: e + BIAS above m, so that numbers are compared as
- * integers. Each operation is cut off after 32 bits: its relative error is below 2^-31.
+ * Numbers for C3: the kernel has no floating point, and C3's cube of a queue times nanoseconds needs more than 64 bits. A number is 0 or
+ * positive, m × 2^e with m from 2^31 up to 2^32, in 64 bits: e + BIAS above m, so numbers compare as integers. Each operation truncates
+ * after 32 bits: its relative error is below 2^-31.
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_NUMBER_H
 #define MIDFLIGHT_REPLICAS_SELECT_NUMBER_H
@@ -11,7 +11,7 @@
 
 typedef uint64_t number;
 
-#define NUMBER_BIAS 512u       /* what is smaller than 2^(31 - BIAS) is 0 */
+#define NUMBER_BIAS 512u       /* smaller values than 2^(31 - BIAS) are 0 */
 #define NUMBER_BITS 32u        /* of m */
 #define NUMBER_MAX_EXPONENT 1023u
 
@@ -25,10 +25,10 @@ MF_INLINE uint64_t mantissa_of(number x)
     return (uint32_t)x;
 }
 
-/* m × 2^(exponent - BIAS), where the highest bit of m is bit 31. */
+/* m × 2^(exponent - BIAS); the highest bit of m must be bit 31. */
 MF_INLINE number number_of_parts(uint32_t exponent, uint64_t m)
 {
-    /* An exponent below 0 has wrapped. Above, scores come to about 650 with all their bounds. */
+    /* An exponent below 0 has wrapped. At the other end, scores reach about 650 within all bounds. */
     if (MF_UNLIKELY(exponent > NUMBER_MAX_EXPONENT))
         return 0;
     return (uint64_t)exponent << NUMBER_BITS | m;
@@ -63,7 +63,7 @@ MF_INLINE number plus(number a, number b)
     return number_of_parts(exponent_of(more) + is_long, sum >> is_long);
 }
 
-/* Constants, for which the compiler must not compute: 0.9 and 0.1. */
+/* Constants 0.9 and 0.1, precomputed. */
 #define NUMBER_PARTS(exponent, m) ((uint64_t)(NUMBER_BIAS + (exponent)) << NUMBER_BITS | (m))
 #define NUMBER_9_TENTHS NUMBER_PARTS(-32, 0xe6666666ull)
 #define NUMBER_1_TENTH NUMBER_PARTS(-35, 0xccccccccull)

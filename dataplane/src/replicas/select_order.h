@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The controller's orders to an operator that chooses servers itself: replica groups, and how many selectors there are. */
+/* The controller's orders to an operator that selects itself: replica groups, and the number of selectors. */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_ORDER_H
 #define MIDFLIGHT_REPLICAS_SELECT_ORDER_H
 
@@ -13,7 +13,7 @@ MF_INLINE int is_in_group(const struct replica_group *group, uint32_t number)
     return 0;
 }
 
-/* Whether one to MF_CANDIDATES_MAX servers, all different, can be a group. */
+/* Whether an order has one to MF_CANDIDATES_MAX different servers. */
 MF_INLINE int are_candidates(const struct mf_replicas_order *order)
 {
     if (order->count == 0 || order->count > MF_CANDIDATES_MAX)
@@ -28,7 +28,7 @@ MF_INLINE int are_candidates(const struct mf_replicas_order *order)
     return 1;
 }
 
-/* Whether a group has the servers of an order: all are different, so it suffices that each is in it. */
+/* Whether a group has exactly an order's servers: all are different, so it suffices that the group contains each. */
 MF_INLINE int has_servers(struct mf_replicas *s, const struct replica_group *group, const struct mf_replicas_order *order)
 {
     if (group->count != order->count)
@@ -41,7 +41,6 @@ MF_INLINE int has_servers(struct mf_replicas *s, const struct replica_group *gro
     return 1;
 }
 
-/* How many of an order's servers are not known yet. */
 MF_INLINE uint32_t count_unknown(struct mf_replicas *s, const struct mf_replicas_order *order)
 {
     uint32_t unknown = 0;
@@ -52,7 +51,7 @@ MF_INLINE uint32_t count_unknown(struct mf_replicas *s, const struct mf_replicas
     return unknown;
 }
 
-/* Puts a server, which gets a number if it has none, into a group that has `count` servers. 0: there is no place for it. */
+/* Adds a server, numbering it if new, to a group with `count` servers. 0: no room. */
 MF_INLINE int put_server(struct mf_replicas *s, struct replica_group *group, uint32_t count, const struct mf_address *address)
 {
     uint32_t *place = server_place(s, address), at = count;
@@ -70,7 +69,7 @@ MF_INLINE int put_server(struct mf_replicas *s, struct replica_group *group, uin
     return 1;
 }
 
-/* Adds a group; the same once more changes nothing. */
+/* Adds a group; repeating it changes nothing. */
 MF_RARE uint32_t set_replica_group(struct mf_replicas *s MF_IN_ARENA, const struct mf_replicas_order *order MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
@@ -84,7 +83,7 @@ MF_RARE uint32_t set_replica_group(struct mf_replicas *s MF_IN_ARENA, const stru
     if (group == 0 || selection->groups >= selection->groups_max ||
         selection->servers + count_unknown(s, order) > selection->servers_max)
         return MF_RULE_NO_ROOM;
-    /* Nobody finds the group before it has a count. */
+    /* A group is not found before it has a count. */
     for (uint32_t i = MF_ZERO; MF_LOOP(i < order->count && i < MF_CANDIDATES_MAX); i++)
         if (!put_server(s, group, i, &order->servers[i]))
             return MF_RULE_NO_ROOM;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What the selection learns of a server from its answers, and which statuses it believes (N8). */
+/* Evaluates servers' answers, and decides which statuses to believe (N8). */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_SERVERS_H
 #define MIDFLIGHT_REPLICAS_SELECT_SERVERS_H
 
 #include "select_table.h"
 
 #define SECOND_NS 1000000000ull
-#define KNOWN_NS (10 * SECOND_NS)         /* what was learned of a server that does not answer counts for so long */
-#define SEQUENCE_NS (SECOND_NS / 10)      /* statuses are compared by sequence for so long */
-#define TOOK_MAX_NS (60 * SECOND_NS)      /* an answer that took longer counts as this long */
-#define SERVICE_MAX_US 60000000u          /* the longest service time that is believed */
+#define KNOWN_NS (10 * SECOND_NS)         /* validity of a server's statistics without an answer */
+#define SEQUENCE_NS (SECOND_NS / 10)      /* statuses are compared by sequence for this long */
+#define TOOK_MAX_NS (60 * SECOND_NS)      /* response times are capped at this */
+#define SERVICE_MAX_US 60000000u          /* longest credible service time */
 
 MF_INLINE int believes(struct mf_replicas *s, struct chosen_server *server, uint64_t now_ns, const struct mf_server_status *status)
 {
@@ -44,7 +44,7 @@ MF_INLINE void learn_status(struct chosen_server *server, const struct mf_server
     server->queue = is_first ? queue : mean(server->queue, queue);
 }
 
-/* A request to this server was answered after so many nanoseconds. `status`: what the server says of itself, or 0. */
+/* Records that this server answered a request after `took_ns`. `status`: the server's status, or 0. */
 MF_INLINE void learn(struct mf_replicas *s, struct chosen_server *server, uint64_t now_ns, uint64_t took_ns,
                      const struct mf_server_status *status)
 {

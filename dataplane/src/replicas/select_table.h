@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Requests under way, by a number that their answers repeat (RV): the slot of the request, and in the bits that are left a generation,
- * which differs each time the slot is used. The slot that was free the longest is used next, so a number comes again as late as possible.
+ * Requests in flight, by a number that their answers repeat (RV): the request's slot, and in the remaining bits a generation, which changes
+ * at each use of the slot. The slot free for longest is used next, so a number recurs as late as possible.
  */
 #ifndef MIDFLIGHT_REPLICAS_SELECT_TABLE_H
 #define MIDFLIGHT_REPLICAS_SELECT_TABLE_H
@@ -13,7 +13,7 @@ MF_INLINE struct under_way *slot_at(struct mf_replicas *s, uint32_t slot)
     return (struct under_way *)((uint8_t *)s + s->selection.slots_at) + (slot & (s->selection.slots - 1));
 }
 
-/* A slot for a request that is sent now; NO_SLOT: all are in use. The caller writes whose request it is. */
+/* Takes a slot for a request; NO_SLOT: all are in use. The caller writes whose request it is. */
 MF_INLINE uint32_t take_slot(struct mf_replicas *s, uint64_t now_ns, uint32_t server)
 {
     struct selection *selection = &s->selection;
@@ -37,7 +37,6 @@ MF_INLINE uint32_t take_slot(struct mf_replicas *s, uint64_t now_ns, uint32_t se
     return slot;
 }
 
-/* The request of a slot is not under way any more. */
 MF_INLINE void free_slot(struct mf_replicas *s, uint32_t slot)
 {
     struct selection *selection = &s->selection;
@@ -60,7 +59,7 @@ MF_INLINE void free_slot(struct mf_replicas *s, uint32_t slot)
     s->stats.under_way--;
 }
 
-/* All bytes of an address, the reserved ones too. */
+/* Compares all bytes, including the reserved ones. */
 MF_INLINE int is_same_client(const struct mf_address *a, const struct mf_address *b)
 {
     const struct address_words *x = (const struct address_words *)a, *y = (const struct address_words *)b;
@@ -68,7 +67,7 @@ MF_INLINE int is_same_client(const struct mf_address *a, const struct mf_address
             (uint64_t)(x->reserved ^ y->reserved)) == 0;
 }
 
-/* The slot of the request that an answer with these ends is of; NO_SLOT: there is none (any more). N7: the number alone says too little. */
+/* The slot of the request that an answer with these ends is for; NO_SLOT: none (any more). N7: the number alone proves too little. */
 MF_INLINE uint32_t find_slot(struct mf_replicas *s, uint64_t now_ns, uint32_t retained, const struct mf_ends *ends)
 {
     uint32_t slot = retained & (s->selection.slots - 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The state of an operator, in one region of memory: a structure of constant size, then racks, traffic groups, RSNodes and places,
- * for as many as the configuration admits, and what select_state.h has. Zeroed memory is an operator without rules. All are tables
- * that the controller fills; packets change counters only, and what the selection learns. Addresses are in the byte order of the
- * network, all numbers in that of the machine, but for `marker`.
+ * The state of an operator, in one region of memory: a structure of constant size, then racks, traffic groups, RSNodes and places, bounded
+ * by the configuration, and the tables of select_state.h. Zeroed memory is an operator without rules. The controller fills the tables;
+ * packets change only counters and the selection's statistics. Addresses and `marker` are in network byte order, all other numbers in the
+ * machine's.
  */
 #ifndef MIDFLIGHT_REPLICAS_STATE_H
 #define MIDFLIGHT_REPLICAS_STATE_H
@@ -14,12 +14,12 @@
 #include "shared/mutant.h"
 
 #define KNOWN_CLIENTS 4096 /* a power of two */
-#define PLACES_NEAR 64     /* a place is found within so many of its hash */
+#define PLACES_NEAR 64     /* search distance from the hash of a place */
 
-/* What is at an address. GONE: nothing any more, but what was put behind it is still looked for there. */
+/* Kind of an address. GONE: removed, but a search continues past it. */
 enum place_kind { PLACE_NONE, PLACE_GONE, PLACE_HOST, PLACE_SERVER, PLACE_OPERATOR };
 
-/* What is known of an address; of a host, whatever the port. */
+/* A known address; for a host, whatever the port. */
 struct place {
     struct mf_address address; /* of a host: port 0 */
     uint16_t rack;
@@ -29,53 +29,51 @@ struct place {
 };
 
 struct rack {
-    struct mf_address address; /* its operator's; port 0: there is no such rack */
+    struct mf_address address; /* its operator; port 0: no such rack */
     uint32_t marker;           /* network byte order */
 };
 
-/* The operator behind an RSNode id. */
 struct rsnode {
-    struct mf_address address; /* port 0: there is none, or it does not answer */
-    uint32_t is_here;          /* 1: it is this one */
+    struct mf_address address; /* port 0: none, or not responding */
+    uint32_t is_here;          /* 1: this operator */
 };
 
 struct group {
     uint64_t counts[MF_TIERS_MAX];
-    uint32_t rsnode; /* its id; MF_NO_RSNODE, MF_ILLEGAL_RSNODE: its requests go to their backups */
+    uint32_t rsnode; /* RSNode id; MF_NO_RSNODE, MF_ILLEGAL_RSNODE: its requests go to their backups */
     uint32_t reserved;
 };
 
-/* A client whose cookie was right: to compare it with the next one costs less than to compute it again. */
+/* A client whose cookie was valid: comparing the next one is cheaper than computing it. */
 struct known_client {
     struct mf_address from;
     uint32_t unused;
     uint64_t cookie;
-    uint64_t until_ns; /* the cookie is valid before; 0: nobody has this place */
+    uint64_t until_ns; /* expiry of the cookie; 0: unused */
 };
 
 struct mf_replicas {
     uint64_t cookie_key[2];
-    uint64_t place_key[2]; /* made of the other, which it does not betray: the hash of places is a weaker one */
+    uint64_t place_key[2]; /* derived from the cookie key without revealing it: the hash of places is weaker */
     uint64_t cookie_ns;
     uint64_t racks_at;   /* offsets */
     uint64_t groups_at;
     uint64_t rsnodes_at;
     uint64_t places_at;
-    uint32_t racks;      /* so many */
+    uint32_t racks;
     uint32_t groups;
     uint32_t rsnodes;    /* ids 0 to this */
-    uint32_t place_mask; /* there is room for one more than this, a power of two */
-    uint32_t places_max; /* that are in use at once */
-    uint32_t places;     /* that are in use */
+    uint32_t place_mask; /* number of places - 1, a power of two - 1 */
+    uint32_t places_max; /* most in use at once */
+    uint32_t places;     /* in use */
     uint32_t masks[MF_TIERS_MAX]; /* network byte order */
     uint32_t rack;                /* this operator's; MF_NO_RACK */
-    struct mf_address selector;   /* port 0: it has none */
+    struct mf_address selector;   /* port 0: none */
     struct selection selection;
     struct mf_replicas_stats stats;
     struct known_client known[KNOWN_CLIENTS]; /* by a hash of the address */
 };
 
-/* A datagram that is being taken. */
 struct call {
     uint64_t now_ns;
     const struct mf_datagram *in;
@@ -102,7 +100,7 @@ MF_INLINE struct place *place_at(struct mf_replicas *s, uint32_t i)
     return (struct place *)((uint8_t *)s + s->places_at) + i;
 }
 
-/* The RSNode of an id, or 0 where there is none, or it does not answer. */
+/* The RSNode of an id, or 0 if there is none or it does not respond. */
 MF_INLINE struct rsnode *find_rsnode(struct mf_replicas *s, uint32_t id)
 {
     if (MF_UNLIKELY(id == MF_NO_RSNODE || id > s->rsnodes))
@@ -111,7 +109,6 @@ MF_INLINE struct rsnode *find_rsnode(struct mf_replicas *s, uint32_t id)
     return rsnode->is_here || rsnode->address.port ? rsnode : 0;
 }
 
-/* The rack of this number, or 0. */
 MF_INLINE struct rack *find_rack(struct mf_replicas *s, uint32_t number)
 {
     if (MF_UNLIKELY(number >= s->racks))
@@ -120,7 +117,7 @@ MF_INLINE struct rack *find_rack(struct mf_replicas *s, uint32_t number)
     return rack->address.port ? rack : 0;
 }
 
-/* A keyed hash of an address: nobody who does not know the key can choose addresses that share one. */
+/* A keyed hash of an address: without the key, an attacker cannot choose addresses that collide. */
 MF_INLINE uint64_t hash_address(const struct mf_replicas *s, const struct mf_address *address, uint32_t port)
 {
     const struct address_words *words = (const struct address_words *)address;
@@ -149,7 +146,7 @@ MF_INLINE struct place *find_place(struct mf_replicas *s, const struct mf_addres
     return 0;
 }
 
-/* Who is at an address: a server or an operator with this very port, or a host with any. */
+/* The server or operator at an address with its port, or the host with any. */
 MF_INLINE struct place *find_sender(struct mf_replicas *s, const struct mf_address *address)
 {
     struct place *place = find_place(s, address, address->port);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Used by all programs: reading a datagram's header, writing answers to it, forwarding it. */
+/* Used by all programs: reads a datagram's header, writes answers, forwards. */
 #ifndef MIDFLIGHT_ANSWER_H
 #define MIDFLIGHT_ANSWER_H
 
@@ -7,13 +7,13 @@
 #include "mutant.h"
 #include "midflight/switch.h"
 
-/* Writes a byte, and 0 into the three reserved ones behind it, by one store. */
+/* Writes a byte and three reserved zero bytes by one store. */
 MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
 {
     *(mf_word *)at = mf_low_byte_first((uint32_t)byte);
 }
 
-/* The first four bytes of a packet, as a number whose low byte is the first: magic, version, operation. */
+/* The first four bytes of a packet (magic, version, operation) as a number, first byte lowest. */
 MF_INLINE uint32_t header_start(uint32_t operation)
 {
     return MF_MAGIC >> 8 | (MF_MAGIC & 0xff) << 8 | MF_VERSION << 16 | operation << 24;
@@ -30,14 +30,12 @@ MF_INLINE void write_header(uint8_t *data, uint32_t operation, uint32_t count, u
     header->tag = 0;
 }
 
-/* How a call begins: nothing is owed yet. */
 MF_INLINE void owe_nothing(struct mf_out *out)
 {
     out->count = out->is_genuine = out->is_forwarded = out->note = 0;
 }
 
-/* Appends a datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and a tick stops when it is
- * reached. */
+/* Appends a datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and a tick stops there. */
 MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[out->count++];
@@ -46,7 +44,7 @@ MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_
     return packet;
 }
 
-/* The same, for a datagram that is known to be the first of the call: saves reading `count`. */
+/* The same for the call's first datagram: saves reading `count`. */
 MF_INLINE struct mf_out_packet *first_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[0];
@@ -61,7 +59,6 @@ MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
     return (struct mf_header *)packet->data;
 }
 
-/* Answers a packet of another version with the version that this switch speaks. */
 MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
     MF_FROM_ARENA(in);
@@ -72,8 +69,7 @@ MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct 
     return MF_V_BAD_VERSION;
 }
 
-/* Whether count and length agree. Every handler checks it before it reads anything else (T11). `tail`: bytes that may follow the
- * records, or not. */
+/* Whether count and length agree. Every handler checks this first (T11). `tail`: length of an optional end after the records. */
 MF_INLINE mf_verdict check_shape_with_tail(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
                                            uint32_t most, uint32_t tail)
 {
@@ -83,7 +79,7 @@ MF_INLINE mf_verdict check_shape_with_tail(const struct mf_datagram *in, uint32_
         return MF_V_UNKNOWN_KEY;
     if (MF_UNLIKELY(records < least || records > most))
         return MF_V_BAD_COUNT;
-    if (MF_MUTANT(17) && records > 16 && in->length > right) /* planted bug: what stands behind many records is ignored */
+    if (MF_MUTANT(17) && records > 16 && in->length > right) /* planted bug: bytes after many records are ignored */
         return MF_V_OK;
     if (MF_UNLIKELY(in->length != right) && !(tail != 0 && in->length == right + tail))
         return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
@@ -96,7 +92,7 @@ MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, u
     return check_shape_with_tail(in, fixed, record, least, most, 0);
 }
 
-/* Whether a datagram begins as this version of the format requires: OK, or what is wrong. */
+/* Checks the start of a datagram against this version of the format. */
 MF_INLINE mf_verdict check_start(const struct mf_datagram *in, struct mf_out *out)
 {
     const struct mf_header *header = (const struct mf_header *)in->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Integers in network byte order, and the small arithmetic that every part uses. */
+/* Integers in network byte order, and small arithmetic. */
 #ifndef MIDFLIGHT_BYTES_H
 #define MIDFLIGHT_BYTES_H
 
@@ -9,18 +9,18 @@
 #include "midflight/wire.h"
 
 #define MF_INLINE static inline __attribute__((always_inline))
-/* Handlers are not inlined: a function that contains them all would have too few registers. */
+/* Handlers are not inlined: one function with all of them would run out of registers. */
 #define MF_HANDLER static __attribute__((noinline))
-/* The handler of the most frequent packet is inlined in the kernel: there a return costs 10 ns on processors whose mitigation
- * makes every return mispredicted. (With a second one inlined, the program would exceed the verifier's limit.) */
+/* The kernel build inlines the handler of the most frequent packet, because a return costs 10 ns on processors whose mitigation mispredicts
+ * every return. (Inlining a second one would exceed the verifier's limit.) */
 #ifdef __bpf__
 #define MF_FREQUENT_HANDLER MF_INLINE
 #else
 #define MF_FREQUENT_HANDLER MF_HANDLER
 #endif
-/* Functions that are rarely called. For the kernel they are not static: the verifier then checks each of them once, instead of
- * at each call (100,000 instructions instead of 330,000). Their prototypes must say which arguments point into the arena
- * (MF_IN_ARENA); inside, MF_FROM_ARENA casts those. The verifier lets such functions return numbers only. */
+/* Rarely called functions. In the kernel build they are not static, so the verifier checks each once instead of at each call (100,000
+ * instructions instead of 330,000). Their prototypes mark arguments in the arena by MF_IN_ARENA; the body casts those by MF_FROM_ARENA. The
+ * verifier lets such functions return numbers only. */
 #ifdef __bpf__
 #define MF_RARE __attribute__((noinline))
 #define MF_IN_ARENA __attribute__((btf_decl_tag("arg:arena")))
@@ -33,8 +33,7 @@
 #define MF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Three operations for which BPF has no instruction: the number of the lowest bit that is set, of the highest one, and a prefetch
- * of memory. */
+/* BPF has no instruction for these three: lowest set bit, highest set bit, prefetch. */
 #ifdef __bpf__
 MF_INLINE uint32_t mf_lowest_bit(uint64_t x)
 {
@@ -75,13 +74,13 @@ MF_INLINE uint32_t mf_highest_bit(uint64_t x)
 #define mf_little64(x) __builtin_bswap64(x)
 #endif
 
-/* Distance of two serial numbers (RFC 1982): positive if `a` is the later one. */
+/* Distance of two serial numbers (RFC 1982): positive if `a` is later. */
 MF_INLINE int32_t mf_serial_distance(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b);
 }
 
-/* Spreads a 64-bit value over all bits (the finaliser of splitmix64). */
+/* Spreads a 64-bit value over all bits (splitmix64's finaliser). */
 MF_INLINE uint64_t mf_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -89,7 +88,7 @@ MF_INLINE uint64_t mf_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* 32 well-mixed bits of a salted value: enough for hash tables. */
+/* 32 mixed bits of a salted value, good enough for hash tables. */
 MF_INLINE uint32_t mf_hash(uint64_t x)
 {
     x *= 0x9e3779b97f4a7c15ull;
@@ -103,16 +102,16 @@ MF_INLINE uint32_t mf_low_bits(uint32_t n)
     return 0xffffffffu >> (32 - n);
 }
 
-/* Memory as 32-bit words, whatever lies in it. */
+/* Memory as 32-bit words, of any type. */
 typedef uint32_t __attribute__((may_alias)) mf_word;
 
-/* The first word of a packet, which may lie at any address. */
+/* The first word of a packet, at any alignment. */
 struct MF_WIRE __attribute__((may_alias)) mf_first_word {
     uint32_t word;
 };
 
 #ifdef __bpf__
-/* Copies a structure whose size is a multiple of 4, eight bytes at a time: the arena allows accesses at any address. */
+/* Copies a structure whose size is a multiple of 4, eight bytes at a time: the arena allows unaligned access. */
 typedef uint64_t __attribute__((may_alias)) mf_long;
 
 #define MF_COPY(to, from)                                                                          \
@@ -136,7 +135,7 @@ struct MF_WIRE __attribute__((may_alias)) address_words {
     uint16_t reserved;
 };
 
-/* Casts, so that addresses in the arena and elsewhere can be compared. */
+/* Casts, so that an address in the arena can be compared with one outside. */
 #define mf_address_equal(a, b) mf_is_address((const struct mf_address *)(a), (const struct mf_address *)(b))
 
 MF_INLINE int mf_is_address(const struct mf_address *a, const struct mf_address *b)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* Which planted bug is active on a thread, for the cores of all programs. Only builds with MF_MUTANTS compile it. */
+/* The active planted bug of a thread, for the cores of all programs. Only builds with MF_MUTANTS compile it. */
 #include "midflight/wire.h"
 
 #include "shared/mutant.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash. Without the key, its values cannot be predicted. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012), a keyed hash. */
 #ifndef MIDFLIGHT_SIPHASH_H
 #define MIDFLIGHT_SIPHASH_H
 
@@ -49,7 +49,7 @@ MF_INLINE struct siphash siphash_start(uint64_t key0, uint64_t key1)
     return h;
 }
 
-/* The hash of a message of `bytes`, a multiple of eight, whose words are in it. */
+/* Ends the hash of a message of `bytes`, a multiple of eight, whose words were absorbed. */
 MF_INLINE uint64_t siphash_end(struct siphash *h, uint64_t bytes)
 {
     siphash_word(h, bytes << 56);
@@ -61,7 +61,7 @@ MF_INLINE uint64_t siphash_end(struct siphash *h, uint64_t bytes)
     return h->a ^ h->b ^ h->c ^ h->d;
 }
 
-/* The message is four words, each of eight bytes in little-endian order. */
+/* Hashes four little-endian 64-bit words. */
 MF_RARE uint64_t siphash(const uint64_t *key MF_IN_ARENA, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
     MF_FROM_ARENA(key);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* A survey goes through a table in steps, so that no packet waits long for it. */
+/* A survey visits a table in steps, so that no packet waits long for it. */
 #ifndef MIDFLIGHT_SHARED_SURVEY_H
 #define MIDFLIGHT_SHARED_SURVEY_H
 
 #include "midflight/switch.h"
 
-/* How many elements of a table of `count` a call visits from `*next` on; moves `*next` behind them, or to 0 after the last one. */
+/* Elements of a table of `count` to visit from `*next` on; advances `*next`, or resets it to 0 after the last one. */
 static uint32_t visit(uint32_t *next, uint32_t count)
 {
     uint32_t left = *next < count ? count - *next : 0;

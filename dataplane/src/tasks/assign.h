@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Gives tasks to slots. Between any two calls T6 holds: no parked slot could run a queued task. */
+/* Assigns tasks to slots. Between any two calls T6 holds: no parked slot could run a queued task. */
 #ifndef MIDFLIGHT_ASSIGN_H
 #define MIDFLIGHT_ASSIGN_H
 
@@ -21,8 +21,8 @@ MF_INLINE uint32_t wait_bucket(const struct mf_tasks *s, uint64_t us)
     return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
 }
 
-/* Microseconds in so many units of 8 ns. Compilers divide by a constant through the high half of a product, for which BPF has no
- * instruction. Times below 2^32 units, 34 seconds, are divided here by hand: 125 = 2^35 / 0x10624dd3. */
+/* Converts units of 8 ns to microseconds. Compilers divide by a constant through the high half of a product, for which BPF has no
+ * instruction. So times below 2^32 units (34 seconds) are divided by hand: 125 = 2^35 / 0x10624dd3. */
 MF_INLINE uint64_t in_us(uint64_t units)
 {
 #ifdef __bpf__
@@ -32,12 +32,12 @@ MF_INLINE uint64_t in_us(uint64_t units)
     return units / 125;
 }
 
-/* Microseconds from a task's acceptance to now; `told_us`: the same, limited to the 32 bits of an ASSIGN. */
+/* Microseconds from a task's acceptance to now; `told_us`: the same, capped at the 32 bits of an ASSIGN. */
 MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
 {
     uint64_t now = now_ns >> KEY_SHIFT, key = stamp >> STAMP_SHIFT;
 #ifdef __bpf__
-    if (MF_LIKELY((now - key) >> 32 == 0)) { /* fewer paths for the verifier than by in_us */
+    if (MF_LIKELY((now - key) >> 32 == 0)) { /* fewer paths for the verifier than in_us */
         *told_us = (uint32_t)((now - key) * 0x10624dd3 >> 35);
         return *told_us;
     }
@@ -47,7 +47,7 @@ MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
     return us;
 }
 
-/* Gives a task to a slot, as the answer to its wait. The slot is in no list; the task is in none, or the caller removes it. */
+/* Assigns a task to a slot in answer to its wait. The slot is in no list; the task is in none, or the caller removes it. */
 MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct mf_wait *wait, uint64_t now_ns, uint32_t task,
                       struct slot *slot)
 {
@@ -60,9 +60,9 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
     put_assignment(s, a, wait, task, stamp, (uint8_t)attempt, told_us);
-    r->info.attempt = (uint8_t)attempt; /* after the copy in put_assignment, which a store just before would stall */
+    r->info.attempt = (uint8_t)attempt; /* after the copy in put_assignment, which an immediately preceding store would stall */
     r->stamp = (stamp & ~STATE_BITS) | TRIED | RECORD_ASSIGNED;
-    r->slot = wait->slot; /* before the caller removes it from its list, for which the task behind it needs no `prev` */
+    r->slot = wait->slot; /* before the caller removes the task from its list, since the next task there needs no `prev` */
     if (MF_LIKELY(!(stamp & TRIED))) {
         ++*MF_AT(s, stats.wait_us, wait_bucket(s, waited_us));
         s->stats.wait_sum_us += waited_us;
@@ -78,7 +78,6 @@ MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
     return wait;
 }
 
-/* Gives a task to a parked slot. */
 MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_IN_ARENA, uint64_t now_ns, uint32_t task,
                           uint32_t slot_number)
 {
@@ -92,7 +91,7 @@ MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_
     return 0;
 }
 
-/* A task that was just accepted goes to a parked slot, or to the tail of its list. */
+/* Assigns a newly accepted task to a parked slot, or appends it to its list. */
 MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint64_t stamp,
                                uint32_t list)
 {
@@ -103,12 +102,12 @@ MF_INLINE void assign_or_queue(struct mf_tasks *s, struct mf_out *out, uint64_t 
         assign_parked(s, out, now_ns, task, slot_number);
 }
 
-/* Assigns a task that its slot lost or gave back to a parked slot, or drops it if it is no longer wanted. Returns whether
- * it is neither, and has to be queued again. */
+/* Assigns a task that its slot lost or returned to a parked slot, or drops it if its client no longer wants it. Returns 1 if neither
+ * applies and the task must be requeued. */
 static int is_left_over(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     const struct record *r = record_at(s, task);
-    /* Planted bug: in a long queue it is queued again. */
+    /* Planted bug: requeues it in a long queue. */
     if ((state_of(r) == RECORD_STOPPING && !(MF_MUTANT(46) && s->queue - s->room > 16)) || is_unwanted(s, r)) {
         forget_task(s, task);
         s->stats.cancelled++;
@@ -121,27 +120,27 @@ static int is_left_over(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns,
     return 0;
 }
 
-/* Such a task is queued before all others of its list (T10). */
+/* Requeues a task before all others of its list (T10). */
 static void queue_again(struct mf_tasks *s, uint32_t task)
 {
     struct record *r = record_at(s, task);
     if (MF_MUTANT(2) && s->stats.queued[level_of(&r->info)] > 16) {
-        set_state(r, RECORD_QUEUED); /* planted bug: behind the others of a long list */
+        set_state(r, RECORD_QUEUED); /* planted bug: after the others of a long list */
         queue_push_tail(s, task, r->stamp, list_for(&r->info));
         return;
     }
     queue_push_head(s, task);
 }
 
-/* Takes the task from a slot that holds one. */
+/* Removes the task from a slot that has one. */
 MF_INLINE uint32_t take_from_slot(struct slot *slot)
 {
     slot->state = SLOT_FREE;
     return slot->record;
 }
 
-/* Counts how long a slot had its task. Not inlined in the kernel: with its branches in the loop over waits, the verifier would have
- * four times as many states to look at, and give up. */
+/* Counts a run time. Not inlined in the kernel: its branches inside the loop over waits would quadruple the verifier's states and exceed
+ * its limit. */
 MF_RARE int count_run(struct mf_tasks *s MF_IN_ARENA, uint64_t ran_ns)
 {
     MF_FROM_ARENA(s);
@@ -151,7 +150,6 @@ MF_RARE int count_run(struct mf_tasks *s MF_IN_ARENA, uint64_t ran_ns)
     return 0;
 }
 
-/* The slot's task is done. */
 MF_INLINE void finish_task(struct mf_tasks *s, uint64_t now_ns, const struct slot *slot)
 {
     count_run(s, now_ns - slot->assigned_ns); /* the time never decreases */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Cookies: a sender that repeats its cookie proves that it receives what is sent to its address. The switch stores nothing for
- * that: a cookie is a keyed hash of identity, address and time. A sender without one costs a hash, and an answer that is not
- * longer than the question (T13).
+ * Cookies: a sender that repeats its cookie proves that it receives packets sent to its address. A cookie is a keyed hash of identity,
+ * address and time; the switch stores nothing. A sender without one costs a hash, and an answer no longer than its packet (T13).
  */
 #ifndef MIDFLIGHT_COOKIE_H
 #define MIDFLIGHT_COOKIE_H
@@ -10,7 +9,7 @@
 #include "reply.h"
 #include "shared/siphash.h"
 
-/* How SUBMIT, CANCEL, PROBE and REGISTER begin. */
+/* The start of SUBMIT, CANCEL, PROBE and REGISTER. */
 struct MF_WIRE identified {
     struct mf_header header;
     uint64_t identity;
@@ -23,7 +22,7 @@ _Static_assert(offsetof(struct mf_probe, cookie) == offsetof(struct identified, 
 _Static_assert(offsetof(struct mf_register, cookie) == offsetof(struct identified, cookie), "REGISTER begins so");
 _Static_assert(sizeof(struct mf_cookie) <= sizeof(struct identified), "the answer is not longer than the question");
 
-/* The cookie of an interval of time, `window`; never 0, which means "none". */
+/* The cookie of the interval `window`; never 0, which means "none". */
 MF_INLINE uint64_t cookie_of(const struct mf_tasks *s, uint64_t window, const struct mf_datagram *in)
 {
     const struct identified *packet = (const struct identified *)in->data;
@@ -33,7 +32,7 @@ MF_INLINE uint64_t cookie_of(const struct mf_tasks *s, uint64_t window, const st
     return cookie ? cookie : 1;
 }
 
-/* Whether a packet carries the cookie of its identity and address, of this interval or the one before. */
+/* Whether a packet carries the cookie of its identity and address, of this interval or the previous one. */
 MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_datagram *in MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);

@@ -33,7 +33,6 @@ MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, c
     return i;
 }
 
-/* Frees a client that has no open tasks. */
 static void forget_client(struct mf_tasks *s, uint32_t i)
 {
     struct client *c = client_at(s, i);
@@ -50,16 +49,16 @@ MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64
     return silence(c->heard_ns, now_ns) >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
 }
 
-/* Whether a client may come back as another process, and wants the results of what runs meanwhile. */
+/* Whether a client may return as another process and wants the results of its running tasks. */
 MF_INLINE int is_durable(const struct client *c)
 {
     return (mf_net64(c->identity) & MF_DURABLE) != 0;
 }
 
-/* What a client's window says of a sequence (T8). */
+/* A sequence's position in the client's window (T8). */
 enum freshness { FRESH, REPEATED, TOO_OLD };
 
-/* Marks a sequence as seen; moves the window if the sequence is above it. `ahead`: its distance from the highest one. */
+/* Marks a sequence as seen, and moves the window if it is the highest. `ahead`: its distance from the highest one. */
 MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
 {
     if (ahead > 0) {
@@ -141,7 +140,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
 }
 
 #ifndef __bpf__
-/* The same for tasks that have a preference: a function of its own, so that others do not pay for it. */
+/* The same for tasks with a placement preference: a separate function, so that others do not pay for it. */
 MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
                                    uint32_t client, enum mf_reason *reason)
 {
@@ -149,7 +148,7 @@ MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const st
 }
 #endif
 
-/* Checks the fields of all tasks before any is accepted: a bad task in the last place must not change any state either (T11). */
+/* Checks the fields of all tasks first: not even a bad last task may change any state (T11). */
 MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
 {
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
@@ -163,7 +162,7 @@ MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submi
     return MF_V_OK;
 }
 
-/* Changes a client's address. What it holds counts for its new source. */
+/* Changes a client's address. Its records count for the new source. */
 MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct mf_datagram *in MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
@@ -180,26 +179,25 @@ MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct
     return 0;
 }
 
-/* Whether a packet comes from the address of its client. */
 MF_INLINE int is_at_home(struct mf_tasks *s, uint32_t client, const struct mf_datagram *in)
 {
     return MF_LIKELY(client != NONE) && MF_LIKELY(mf_address_equal(&client_at(s, client)->address, &in->from));
 }
 
-/* How far a sequence is ahead of the highest one that its client has used here; 0 for an unknown client. */
+/* Distance of a sequence from the client's highest one; 0 for an unknown client. */
 MF_INLINE int32_t ahead_of(struct mf_tasks *s, uint32_t client, uint32_t sequence)
 {
     return MF_LIKELY(client != NONE) ? mf_serial_distance(sequence, client_at(s, client)->highest) : 0;
 }
 
-/* Whether that is farther than a client can get while this switch answers it: it was at another switch, or somebody else acts in
- * its name. So it must show a cookie. */
+/* Whether a distance exceeds what a client can reach while this switch answers it. If so, it was at another switch, or an attacker uses its
+ * name, so it must show a cookie. */
 MF_INLINE int is_far(int32_t ahead)
 {
     return ahead > MF_WINDOW;
 }
 
-/* Looks a sequence up in the client's window. A new one shows that the client lives, and its present address. */
+/* Looks a sequence up in the client's window. A new one proves that the client lives and gives its current address. */
 MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t now_ns, const struct mf_datagram *in,
                                      int32_t ahead, int at_home)
 {
@@ -213,7 +211,7 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
     return fresh;
 }
 
-/* Accepts the tasks of a SUBMIT if its sequence is new; otherwise repeats the answer. Returns the bitmap of those accepted. */
+/* Accepts the tasks of a SUBMIT if its sequence is new; otherwise repeats the answer. Returns the bitmap of accepted tasks. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
                           int32_t ahead, int at_home, mf_verdict *verdict, enum mf_reason *reason)
 {
@@ -231,7 +229,7 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
                                                                  : accept_preferring(s, now_ns, in, out, i, reason);
 #endif
         c->open += accepted;
-        if (MF_MUTANT(16) && accepted > 16) { /* planted bug: half of the bitmap is stored */
+        if (MF_MUTANT(16) && accepted > 16) { /* planted bug: stores half of the bitmap */
             *stored = 0xffff;
             return mf_low_bits(accepted);
         }
@@ -260,13 +258,13 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
     uint32_t taken = 0, all = mf_low_bits(packet->header.count);
-    enum mf_reason reason = MF_REASON_FULL; /* for tasks that are not taken */
+    enum mf_reason reason = MF_REASON_FULL; /* for tasks not taken */
     uint32_t i = find_client(s, identity);
     int at_home = is_at_home(s, i, in);
     int32_t ahead = ahead_of(s, i, sequence);
     if (MF_UNLIKELY(!at_home || is_far(ahead)) && !has_cookie(s, now_ns, in))
         return put_cookie(s, now_ns, in, out);
-    /* The answer is the first datagram: assignments of its tasks to parked slots follow. */
+    /* The answer comes first, before the assignments of its tasks to parked slots. */
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_submit_ack));
     struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
     put_header(s, answer->data, MF_OP_SUBMIT_ACK, packet->header.count, packet->header.sequence);
@@ -298,7 +296,7 @@ MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct 
     return find_task(s, client, mf_net32(name->submission), name->index);
 }
 
-/* Takes a queued task out of its lists, and frees it. */
+/* Removes a queued task from its lists and frees it. */
 MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
 {
     if (waits_for_place(s, task))
@@ -308,7 +306,7 @@ MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
     forget_task(s, task);
 }
 
-/* Takes out the tasks that are still queued, and returns their bitmap. Those that executors have are not assigned again. */
+/* Removes the tasks that are still queued and returns their bitmap. Assigned ones are not assigned again. */
 static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
     const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
@@ -330,7 +328,7 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
     return taken_out;
 }
 
-/* Appends to CANCEL_ACK who has the cancelled tasks. In the answer to a repeat, too, where it is what holds now. */
+/* Appends the executors of the cancelled tasks to CANCEL_ACK; in the answer to a repeat, the current ones. */
 static void put_holders(struct mf_tasks *s, struct call *call, uint32_t client, struct mf_out_packet *answer)
 {
     const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
@@ -348,7 +346,7 @@ static void put_holders(struct mf_tasks *s, struct call *call, uint32_t client, 
     header_of(answer)->count = (uint8_t)held;
 }
 
-/* Whether the answer to a CANCEL may be too long for a frame with so much room. */
+/* Whether the answer to a CANCEL may exceed `room` bytes. */
 MF_INLINE int cancel_owes_more(const struct mf_datagram *in, uint32_t room)
 {
     uint32_t records = ((const struct mf_header *)in->data)->count;
@@ -395,7 +393,7 @@ MF_HANDLER mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     return verdict;
 }
 
-/* A PROBE that is later than the last one shows that the client lives, and its present address. */
+/* A later PROBE than the last proves that the client lives and gives its current address. */
 static void hear_probe(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t sequence, int at_home)
 {
     struct client *c = client_at(s, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Handlers of REGISTER, KEEPALIVE and RELEASE. RETRIEVE has a file of its own. */
+/* Handlers of REGISTER, KEEPALIVE and RELEASE. RETRIEVE is in retrieve.h. */
 #ifndef MIDFLIGHT_FROM_EXECUTOR_H
 #define MIDFLIGHT_FROM_EXECUTOR_H
 
@@ -59,7 +59,7 @@ MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
     return MF_V_OK;
 }
 
-/* Renews the lease of a slot whose task still runs, if the task was the answer to this wait. Returns the verdict of name_slot. */
+/* Renews the lease of a slot whose task still runs, if the task answered this wait. Returns the outcome of name_slot. */
 static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
@@ -92,7 +92,7 @@ MF_RARE uint64_t stop_proof(uint64_t token, uint32_t submission, uint32_t index)
     return siphash_end(&h, sizeof(struct mf_run_name));
 }
 
-/* Answers a KEEPALIVE with the unwanted tasks (a bitmap), since their clients can no longer cancel them. */
+/* Answers a KEEPALIVE with the unwanted tasks (a bitmap), which their clients can no longer cancel. */
 static void put_stop(struct mf_tasks *s, struct call *call, uint32_t unwanted)
 {
     const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(struct mf_keepalive));
@@ -115,15 +115,15 @@ static void put_stop(struct mf_tasks *s, struct call *call, uint32_t unwanted)
     header_of(stop)->count = (uint8_t)count;
 }
 
-/* Whether the answer to a KEEPALIVE may be too long for a frame with so much room. */
+/* Whether the answer to a KEEPALIVE may exceed `room` bytes. */
 MF_INLINE int keepalive_owes_more(const struct mf_datagram *in, uint32_t room)
 {
     uint32_t records = ((const struct mf_header *)in->data)->count;
     return sizeof(struct mf_stop) + records * sizeof(struct mf_run_name) > room;
 }
 
-/* A KEEPALIVE with epoch 0 asks whether a switch lives here. The answer is a RESET; its sequence is 1 if the sender named one of
- * its slots, which tells it that the switch still knows it. */
+/* A KEEPALIVE with epoch 0 asks whether a switch lives here. The RESET that answers it has sequence 1 if the switch still knows the slot
+ * that the sender named. */
 static mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
@@ -154,19 +154,19 @@ MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
         else if (named == MF_V_OK && runs_unwanted(s, &waits[k]))
             unwanted |= 1u << k;
     }
-    if (unwanted != 0 && reset == 0) /* one answer: else the next KEEPALIVE gets it */
+    if (unwanted != 0 && reset == 0) /* one answer only: otherwise the next KEEPALIVE gets it */
         put_stop(s, call, unwanted);
     return MF_V_OK;
 }
 
-/* A task whose attempt has not begun: the next one has the same number. */
+/* For a task whose attempt has not begun: the next attempt gets the same number. */
 MF_INLINE void undo_attempt(struct mf_tasks *s, uint32_t task)
 {
     uint8_t *attempt = &record_at(s, task)->info.attempt;
     *attempt -= *attempt < 255;
 }
 
-/* One slot leaves, or gives back what it was given. Returns whether that was done; sets `*task` to a task that it gave back. */
+/* One slot leaves or returns its task. Returns whether that was done; sets `*task` to a returned task. */
 static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
     uint32_t i = mf_net32(record->slot);

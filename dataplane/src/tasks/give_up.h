@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Expiry: the lease reaper for slots (T10), silent clients and their tasks (T14), and the operator's purge. Each call visits a
- * bounded number of elements, in the order of their numbers, and the next call goes on behind them.
+ * Expiry: the lease reaper for slots (T10), silent clients and their tasks (T14), and the operator's purge. Each call visits a bounded
+ * number of elements in numerical order; the next call continues there.
  */
 #ifndef MIDFLIGHT_GIVE_UP_H
 #define MIDFLIGHT_GIVE_UP_H
@@ -9,8 +9,8 @@
 #include "from_client.h"
 #include "from_executor.h"
 
-/* Whether ticks have come regularly for a lease. A switch that stood still could not hear anybody meanwhile; so after a pause
- * nothing expires until every peer had a lease's time to be heard. */
+/* Whether the switch has ticked without a gap for a whole lease. After a gap, a peer's silence proves nothing, so nothing expires until
+ * every peer has had a lease's time to be heard. */
 static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
 {
     if (s->ticked_ns != 0 && now_ns - s->ticked_ns > s->lease_ns / (MF_MUTANT(10) && s->lease_ns < 100000000 ? 1 : 3)) {
@@ -21,7 +21,7 @@ static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
     return now_ns >= s->expires_ns;
 }
 
-/* Expires one slot: its task, its wait or its registration, depending on how long it was silent. */
+/* Expires a slot's task, wait or registration, depending on how long it was silent. */
 static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
 {
     struct slot *slot = slot_at(s, i);
@@ -51,7 +51,7 @@ static uint32_t expire_slots(struct mf_tasks *s, uint64_t now_ns, struct mf_out 
     return visited;
 }
 
-/* Gives silent clients up: frees those that have no open tasks. What others have running is to stop, unless they are durable. */
+/* Frees silent clients without open tasks. The running tasks of others must stop, unless the client is durable. */
 static void expire_clients(struct mf_tasks *s, uint64_t now_ns)
 {
     for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_TICK_CLIENTS && visited < s->clients.fresh); visited++) {
@@ -75,7 +75,6 @@ MF_INLINE uint32_t next_record(const struct mf_tasks *s, uint32_t *cursor)
     return i;
 }
 
-/* Drops queued tasks whose clients are silent: nobody waits for them. */
 static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
 {
     if (s->levels_used == 0 && s->stats.for_place == 0)
@@ -90,7 +89,6 @@ static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
     }
 }
 
-/* Whether the operator's order concerns this task. */
 static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_tasks_order *purge)
 {
     const struct client *c = client_at(s, r->client);
@@ -106,8 +104,8 @@ static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf
     }
 }
 
-/* Visits the next records: takes queued tasks out. Where the order names clients, what they have running is to stop. Returns 1 when it has
- * visited all. */
+/* Visits the next records and removes queued tasks. A purge by client or address also stops running tasks. Returns 1 when it has visited
+ * all. */
 static uint32_t purge_tasks(struct mf_tasks *s, struct mf_tasks_order *purge)
 {
     for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_PURGE_RECORDS && purge->next < s->fresh_records); visited++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Hash tables with chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources
- * by key. A look-up follows at most CHAIN_MAX links. Buckets are salted, so nobody outside can choose names that make long chains.
+ * Hash tables with chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources by key. A
+ * look-up follows at most CHAIN_MAX links. Buckets are salted, so an attacker cannot choose names that make long chains.
  *
- * `back` of an element is the cell that holds the element's number: its bucket, or the `next` of the element before it, as in the
- * kernel's hlist. So removal needs neither a search nor a branch.
+ * An element's `back` is the cell that holds its number: its bucket, or the `next` of the previous element, as in the kernel's hlist. So
+ * removal needs neither a search nor a branch.
  */
 #ifndef MIDFLIGHT_INDEX_H
 #define MIDFLIGHT_INDEX_H
@@ -74,11 +74,11 @@ MF_INDEX(client_index, client_link_at, client_bucket_at)
 MF_INDEX(source_index, source_link_at, source_bucket_at)
 MF_INDEX(place_index, place_link_at, place_bucket_at)
 
-/* For so many consecutive SUBMITs, the buckets of the tasks with the same index are neighbours: the processor notices that their
- * cache lines are read in order, and prefetches the next. */
+/* For this many consecutive SUBMITs, the buckets of the tasks with the same index are adjacent: the processor sees sequential reads and
+ * prefetches. */
 #define SUBMITS_A_PAGE 1024u
 
-/* Distance between the buckets of two neighbouring tasks of a SUBMIT: large, and a whole number of cache lines. */
+/* Distance between the buckets of two adjacent tasks of a SUBMIT: large, and a whole number of cache lines. */
 #define TASK_STRIDE 0x9e3779b0u
 
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
@@ -88,8 +88,8 @@ MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32
     return (page + index * TASK_STRIDE + submission % SUBMITS_A_PAGE) & s->task_buckets;
 }
 
-/* The second bucket of a task, used if the first is taken: the same place in the table's other half. To use it is cheaper than to
- * write a link into the other task's record, which may not be in any cache. Tasks share a bucket only if both are taken. */
+/* A task's second bucket, for when the first is taken: the same position in the table's other half. Using it is cheaper than writing a link
+ * into the other task's record, which may not be cached. Tasks share a bucket only if both are taken. */
 MF_INLINE uint32_t other_bucket(const struct mf_tasks *s, uint32_t bucket)
 {
     return bucket ^ (s->task_buckets / 2 + 1);
@@ -105,8 +105,8 @@ MF_INLINE void name_task(struct mf_tasks *s, uint32_t bucket, uint32_t i)
     task_index_insert(s, bucket, i);
 }
 
-/* The buckets of so many consecutive slots of an executor are neighbours. Beyond that a salted hash decides: an executor chooses
- * the numbers of its slots, and could otherwise choose them so that all fall into one bucket. */
+/* The buckets of this many consecutive slots of an executor are adjacent. Beyond that a salted hash decides: otherwise an executor could
+ * number its slots so that all fall into one bucket. */
 #define SLOTS_A_PAGE 64u
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
@@ -120,8 +120,8 @@ MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
     return mf_hash(identity ^ s->salt) & s->client_buckets;
 }
 
-/* The key of a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d, so they differ
- * in the second half only. All of 127.0.0.0/8 has the key of ::1, because one host has all of it. (In Rust: `Host` in crates/wire.) */
+/* The key of a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d, so they differ in the
+ * second half only. All of 127.0.0.0/8 has the key of ::1, because one host owns it. (In Rust: `Host` in crates/wire.) */
 MF_INLINE uint64_t source_key(const struct mf_address *address)
 {
     const struct address_words *words = (const struct address_words *)address;
@@ -170,7 +170,7 @@ static uint32_t find_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
     return NONE;
 }
 
-/* Searches a chain from `i` on. Apart from find_client, because the first client of a chain is nearly always the right one. */
+/* Searches a chain from `i` on. Separate from find_client, because the first client of a chain is nearly always the right one. */
 MF_RARE uint32_t find_client_behind(struct mf_tasks *s MF_IN_ARENA, uint32_t i, uint64_t identity)
 {
     MF_FROM_ARENA(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Parked slots wait for a task, in one FIFO list per mask. A task goes to the slot with the fewest resources that suffices, so
- * that rare resources stay free; among equal ones, to the slot that has waited longest.
+ * Parked slots wait for a task, in one FIFO list per mask. A task goes to the slot with the fewest resources that suffice, which keeps rare
+ * resources free; among equals, to the one parked longest.
  */
 #ifndef MIDFLIGHT_PARKING_H
 #define MIDFLIGHT_PARKING_H
@@ -48,7 +48,7 @@ MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
         unpark_at_places(s, i);
 }
 
-/* The slot that has waited longest, of `found` and the heads of these masks' lists. */
+/* The slot parked longest, of `found` and the heads of these masks' lists. */
 MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t word, uint32_t found)
 {
     for (; MF_LOOP(masks); masks &= masks - 1) {
@@ -59,7 +59,7 @@ MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t w
     return found;
 }
 
-/* The parked slot that a task with this mask goes to, or NONE. */
+/* The parked slot for a task with this mask, or NONE. */
 MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
 {
     MF_FROM_ARENA(s);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Places: where slots are (T19). A slot is at up to two; each has a seat there. While the slot is parked, its seats are also in the
- * lists of parked slots of these places. Only executors make places: a client that names one which does not exist gets nothing
- * kept.
+ * Places of slots (T19). A slot has up to two, with a seat at each. While the slot is parked, its seats are also in the places' parked
+ * lists. Only executors create places: a client that names an unknown one leaves no state.
  */
 #ifndef MIDFLIGHT_PLACES_H
 #define MIDFLIGHT_PLACES_H
@@ -27,11 +26,10 @@ MF_RARE uint32_t find_place(struct mf_tasks *s MF_IN_ARENA, uint32_t name)
     return NONE;
 }
 
-/* Frees a place that has no slots and no tasks. */
 MF_INLINE void release_place(struct mf_tasks *s, uint32_t i)
 {
     const struct place *place = place_at(s, i);
-    if (place->slots != 0 || place->tasks != 0 || (MF_MUTANT(93) && s->queue > 16)) /* planted bug: it stays */
+    if (place->slots != 0 || place->tasks != 0 || (MF_MUTANT(93) && s->queue > 16)) /* planted bug: keeps it */
         return;
     place_index_remove(s, i);
     give_place(s, i);
@@ -43,7 +41,7 @@ MF_INLINE struct seat *seat_of(struct mf_tasks *s, uint32_t slot, uint32_t k)
     return seat_at(s, slot * MF_SLOT_PLACES + k);
 }
 
-/* Enters a slot that is parked now at its places. */
+/* Enters a newly parked slot at its places. */
 MF_RARE int park_at_places(struct mf_tasks *s MF_IN_ARENA, uint32_t slot)
 {
     MF_FROM_ARENA(s);
@@ -67,7 +65,7 @@ MF_RARE int park_at_places(struct mf_tasks *s MF_IN_ARENA, uint32_t slot)
     return 0;
 }
 
-/* Takes a slot that is not parked any more out of the lists of its places. */
+/* Removes a slot that is no longer parked from its places' lists. */
 MF_RARE int unpark_at_places(struct mf_tasks *s MF_IN_ARENA, uint32_t slot)
 {
     MF_FROM_ARENA(s);
@@ -99,7 +97,6 @@ MF_INLINE uint64_t candidates(const struct mf_tasks *s, const struct parking *pa
     return parked->masks[word] & masks_around(s, mask, word) & s->sized[resources][word];
 }
 
-/* Whether a queued task waits for its place: for wishes.h, and where a task is taken out. */
 MF_INLINE int waits_for_place(struct mf_tasks *s, uint32_t task)
 {
     return s->stats.for_place != 0 && wish_at(s, task)->place != NONE;

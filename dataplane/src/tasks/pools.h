@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Allocation of records, slots, clients, sources and places, and their return. */
+/* Allocates and frees records, slots, clients, sources and places. */
 #ifndef MIDFLIGHT_POOLS_H
 #define MIDFLIGHT_POOLS_H
 
@@ -26,7 +26,7 @@
         s->pool.used--;                                                                            \
     }
 
-/* The number of the n-th element of an array, counted from 0. */
+/* The number of an array's n-th element, from 0. */
 MF_INLINE uint32_t slot_number(const struct mf_tasks *s, uint32_t n)
 {
     (void)s;
@@ -43,14 +43,14 @@ MF_POOL(client, clients, client_at, link.next, client_number)
 MF_POOL(source, sources, source_at, link.next, slot_number)
 MF_POOL(place, places, place_at, link.next, slot_number)
 
-/* A record for a level that has freed none: a never-used one, else one of another level (T7: no record may stay unused). */
+/* A record for a level that has freed none: a never-used one, else another level's (T7: no record may stay unused). */
 MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)
 {
     MF_FROM_ARENA(s);
     struct level_pool *own = MF_AT(s, records, level);
     uint32_t left = s->queue - s->fresh_records;
     if (MF_MUTANT(1) && left < RECORDS_A_PAGE && s->fresh_records != 0)
-        left = 0; /* planted bug: the rest of the last page is never used */
+        left = 0; /* planted bug: leaves the rest of the last page unused */
     if (own->fresh == own->end && left != 0) {
         own->fresh = FIRST_RECORD + s->fresh_records;
         s->fresh_records += left < RECORDS_A_PAGE ? left : RECORDS_A_PAGE;
@@ -93,7 +93,7 @@ MF_INLINE void give_record(struct mf_tasks *s, uint32_t i)
     pool->free = i;
 }
 
-/* Frees the record of a task that is done or taken out. It must be in no list and with no slot. */
+/* Frees the record of a task that is done or removed. It must be in no list and no slot. */
 MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
 {
     struct record *r = record_at(s, i);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The queue: one FIFO list per (level, mask), and bitmaps of the lists that are not empty. Beside them are the ranks of the first
- * two tasks of each list, and of the oldest head of each group of eight masks. The oldest task that an executor may run has the
- * smallest rank among the heads whose masks are contained in the executor's: a few comparisons, whatever the queue's length
- * (T3, T4, T5, T12). The search of the papers, by swapping, is linear in the queue and reorders it.
+ * The queue: one FIFO list per (level, mask), and bitmaps of the lists that are not empty. It also keeps the ranks of each list's first two
+ * tasks, and of the oldest head in each group of eight masks. The oldest task for an executor has the smallest rank among the heads whose
+ * masks the executor's contains: a few comparisons, whatever the queue's length (T3, T4, T5, T12). The papers' search by swapping is linear
+ * in the queue and reorders it.
  *
- * The number of a list combines its level and mask.
+ * A list's number combines level and mask.
  */
 #ifndef MIDFLIGHT_QUEUE_H
 #define MIDFLIGHT_QUEUE_H
@@ -19,25 +19,23 @@ MF_INLINE uint32_t list_of(uint32_t level, uint32_t mask)
     return level * MASKS + mask;
 }
 
-/* The list that a task belongs to. */
 MF_INLINE uint32_t list_for(const struct mf_task_info *info)
 {
     return list_of(level_of(info), info->resources);
 }
 
-/* The rank by which heads are compared: a task's key, and in the low byte its mask, which says from which list the winner is. */
+/* The rank that orders heads: a task's key, with its mask in the low byte, which identifies the list. */
 MF_INLINE uint64_t rank_of(uint64_t stamp, uint32_t list)
 {
     return (stamp & -(1ull << STAMP_SHIFT)) | list % MASKS;
 }
 
-/* The smaller rank. BPF has no conditional move, and a branch would often be mispredicted; so the sign of the difference
- * selects. */
+/* The smaller rank, selected by the sign of the difference: BPF has no conditional move, and a branch would often be mispredicted. */
 MF_INLINE uint64_t older(uint64_t a, uint64_t b)
 {
 #ifdef __bpf__
     uint64_t apart = a - b, all_if_below = (uint64_t)((int64_t)apart >> 63);
-    __asm__("" : "+r"(all_if_below)); /* or clang would recognise a condition, and make a branch of it */
+    __asm__("" : "+r"(all_if_below)); /* otherwise clang recognises a condition and emits a branch */
     return b + (apart & all_if_below);
 #else
     return a < b ? a : b;
@@ -50,7 +48,7 @@ MF_INLINE uint64_t oldest_of(const uint64_t *pairs)
     return older(older(pairs[0], pairs[1]), older(pairs[2], pairs[3]));
 }
 
-/* Notes the rank of a list's new head, or that it has none. */
+/* Records the rank of a list's new head, or that it has none. */
 MF_INLINE void set_head(struct mf_tasks *s, uint32_t list, uint64_t rank)
 {
     *MF_AT(s, heads, list) = rank;
@@ -97,7 +95,7 @@ MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i, uint64_t stamp, u
     list_is_used(s, list);
 }
 
-/* Further attempts go before all first attempts (T3, T10); the key still says when the task was accepted. */
+/* Further attempts go before all first attempts (T3, T10); the key remains the acceptance time. */
 MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
 {
     struct record *r = record_at(s, i);
@@ -121,8 +119,8 @@ MF_INLINE uint32_t queue_head(struct mf_tasks *s, uint32_t list)
     return MF_AT(s, queued, list)->head;
 }
 
-/* Removes the head of a list that is not empty. The next search must not wait for memory to learn the rank of the new head, so
- * that was stored beforehand in `second`; here the rank behind it is read. Record 0 stands for a task that does not exist. */
+/* Removes the head of a list that is not empty. The next search must not wait for memory to learn the new head's rank, so `second` already
+ * holds it; this reads the rank after it. Record 0 represents a missing task. */
 MF_INLINE void queue_pop(struct mf_tasks *s, uint32_t list, uint32_t head)
 {
     struct queue *queue = MF_AT(s, queued, list);
@@ -139,7 +137,6 @@ MF_INLINE void queue_pop(struct mf_tasks *s, uint32_t list, uint32_t head)
     }
 }
 
-/* Removes a task from any place of its list. */
 MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
 {
     const struct record *r = record_at(s, i);
@@ -195,7 +192,7 @@ MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uin
     if (groups == 0)
         return NO_TASK;
     uint32_t group = lowest_of_byte(s, groups % 256);
-    /* Planted bug: of a long queue the oldest task of the first group counts as the oldest of all. */
+    /* Planted bug: in a long queue the oldest task of the first group counts as the oldest of all. */
     if (MF_LIKELY(groups >> group == 1) || (MF_MUTANT(12) && *MF_AT(s, stats.queued, level) > 16)) {
         uint64_t oldest = *MF_AT(s, oldest, level * GROUPS + group);
         if (MF_LIKELY(suits(oldest, resources)))
@@ -204,7 +201,6 @@ MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uin
     return oldest_in_groups(s, level * GROUPS, groups, resources);
 }
 
-/* Whether an executor with these resources could get a task. */
 MF_INLINE int queue_suits(const struct mf_tasks *s, uint32_t resources)
 {
     for (uint32_t level = MF_ZERO; MF_LOOP(level < MF_LEVELS); level++)

@@ -6,7 +6,7 @@
 #include "shared/answer.h"
 #include "state.h"
 
-/* The arguments of the handlers of rare packets. */
+/* The arguments of rare packets' handlers. */
 struct call {
     uint64_t now_ns;
     const struct mf_datagram *in;
@@ -26,7 +26,7 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
 
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
 
-/* How RETRIEVE, KEEPALIVE and RELEASE begin, and the answers RESET and RELEASED, which repeat the counter. */
+/* The start of RETRIEVE, KEEPALIVE, RELEASE, and of the answers RESET and RELEASED, which repeat the counter. */
 struct MF_WIRE counted {
     struct mf_header header;
     uint64_t counter;
@@ -43,7 +43,7 @@ MF_INLINE uint64_t counter_of(const struct mf_datagram *in)
     return mf_net64(((const struct counted *)in->data)->counter);
 }
 
-/* A RESET or RELEASED without records yet. */
+/* A RESET or RELEASED without records. */
 MF_INLINE struct mf_out_packet *counted_packet(const struct mf_tasks *s, const struct mf_datagram *in, struct mf_out *out,
                                                enum mf_operation operation)
 {
@@ -53,7 +53,7 @@ MF_INLINE struct mf_out_packet *counted_packet(const struct mf_tasks *s, const s
     return packet;
 }
 
-/* Appends a slot to RELEASED. The first one begins the datagram. */
+/* Appends a slot to RELEASED, creating the datagram for the first. */
 MF_INLINE void put_released(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet, uint32_t slot,
                             uint32_t generation)
 {
@@ -66,7 +66,7 @@ MF_INLINE void put_released(const struct mf_tasks *s, struct call *call, struct 
     header_of(*packet)->count++;
 }
 
-/* Appends a void wait to RESET. The first one begins the datagram. */
+/* Appends a void wait to RESET, creating the datagram for the first. */
 MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, struct mf_out *out,
                         struct mf_out_packet **packet, const struct mf_wait *wait)
 {
@@ -88,7 +88,7 @@ MF_RARE mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const str
     return MF_V_FOREIGN_EPOCH;
 }
 
-/* An ASSIGN to this address that has room, or a new one: assignments to one executor share datagrams. */
+/* An ASSIGN to this address with room, or a new one: assignments to one executor share datagrams. */
 MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out, const struct mf_address *to)
 {
     for (uint32_t i = MF_ZERO; MF_LOOP(i < out->count && i < MF_OUT_MAX); i++) {
@@ -102,7 +102,7 @@ MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct m
     return packet;
 }
 
-/* Appends an assignment to an ASSIGN, for the caller to write. */
+/* Appends an assignment, which the caller fills. */
 MF_INLINE struct mf_assignment *add_assignment(struct mf_out_packet *packet)
 {
     struct mf_assignment *a = (struct mf_assignment *)(packet->data + packet->length);
@@ -111,7 +111,6 @@ MF_INLINE struct mf_assignment *add_assignment(struct mf_out_packet *packet)
     return a;
 }
 
-/* Writes the answer to a wait. */
 MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_assignment *a, const struct mf_wait *wait, uint32_t task,
                               uint64_t stamp, uint8_t attempt, uint32_t waited_us)
 {

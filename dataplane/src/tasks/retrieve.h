@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The handler of RETRIEVE: waits, each of which says that the slot's last task is done, and waits ahead. */
+/* The handler of RETRIEVE: ordinary waits, each of which reports the slot's last task done, and prefetches. */
 #ifndef MIDFLIGHT_RETRIEVE_H
 #define MIDFLIGHT_RETRIEVE_H
 
 #include "slots.h"
 #include "wishes.h"
 
-/* 2^16 / sizeof(struct mf_assignment), rounded up: turns bytes into a number of assignments by multiplication, because division
- * is slow in BPF. */
+/* 2^16 / sizeof(struct mf_assignment), rounded up: converts bytes to assignments by multiplication, because division is slow in BPF. */
 #define ASSIGNMENTS_A_BYTE (65536u / sizeof(struct mf_assignment) + 1)
 _Static_assert(MF_SLOTS_MAX * sizeof(struct mf_assignment) * ASSIGNMENTS_A_BYTE >> 16 == MF_SLOTS_MAX, "exact");
 
 enum wait_state {
-    WAIT_VOID,    /* the slot must register anew */
+    WAIT_VOID,    /* the slot must register again */
     WAIT_SETTLED, /* nothing to do: it is parked, or was refused */
     WAIT_OPEN,    /* it still wants a task */
-    WAIT_ASSIGNED /* it has got a task */
+    WAIT_ASSIGNED /* it has a task */
 };
 
-/* A wait with a sequence above the slot's: its last task is done, and it wants another. */
+/* A wait with a sequence above the slot's: its last task is done and it wants another. */
 MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint64_t now_ns, uint32_t i, uint32_t sequence,
                                     uint32_t resources)
 {
@@ -29,16 +28,16 @@ MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint64_t now_ns, uint32_
         finish_task(s, now_ns, slot);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
-            return WAIT_SETTLED; /* stays where it is in the list of parked slots */
+            return WAIT_SETTLED; /* keeps its position in the parked list */
         unpark(s, i);
     }
     slot->resources = (uint8_t)resources;
     return WAIT_OPEN;
 }
 
-/* A wait with the slot's present sequence: a repeat. If the slot has a task, the same assignment is written to `a` (T2). That
- * renews no lease, because the repeat does not show that the first assignment has arrived. If the wait was unparked because the
- * executor was silent, it is open again. */
+/* A wait with the slot's current sequence, a repeat. If the slot has a task, writes the same assignment to `a` (T2). That renews no lease,
+ * because the repeat does not show that the first assignment arrived. If the slot was unparked because its executor was silent, the wait is
+ * open again. */
 MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_wait *wait MF_IN_ARENA,
                                    struct slot *slot MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA)
 {
@@ -69,7 +68,7 @@ MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t
     return queue_find(s, resources);
 }
 
-/* Gives a task that is in no list to a slot, as the answer to its wait: assign() without inlining, for tasks of a place. */
+/* assign() without inlining, for a task of a place that is in no list. */
 MF_RARE int assign_apart(struct mf_tasks *s MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA,
                          const struct mf_wait *wait MF_IN_ARENA, uint64_t now_ns, uint32_t task)
 {
@@ -80,7 +79,7 @@ MF_RARE int assign_apart(struct mf_tasks *s MF_IN_ARENA, struct mf_assignment *a
     return 0;
 }
 
-/* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. */
+/* One wait: writes the oldest runnable task of the highest level to `a`, or parks the slot. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                     const struct mf_wait *wait, uint64_t counter, uint32_t resources,
                                     struct mf_assignment *a, struct mf_out *out)
@@ -125,8 +124,8 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     return WAIT_ASSIGNED;
 }
 
-/* One wait ahead: the slot gets what an ordinary wait would get, unless that was assigned before, written to `a`. It is never
- * parked: WAIT_OPEN says that it got nothing. */
+/* One prefetch: like an ordinary wait, but it takes no task that was assigned before and is never parked. WAIT_OPEN means that it got
+ * nothing. */
 MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call, const struct mf_wait *wait,
                                           struct mf_assignment *a)
 {
@@ -163,14 +162,15 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
     if (list == NO_LIST)
         return WAIT_OPEN;
     task = queue_head(s, list);
-    if (was_tried(record_at(s, task)) && !(MF_MUTANT(20) && i > 32)) /* planted bug: by slots behind the 32nd also what was tried */
+    if (was_tried(record_at(s, task)) && !(MF_MUTANT(20) && i > 32)) /* planted bug: slots above the 32nd also take a task assigned
+                                                                      * before */
         return WAIT_OPEN;
     assign(s, a, wait, call->now_ns, task, slot);
     queue_pop(s, list, task);
     return WAIT_ASSIGNED;
 }
 
-/* Says which waits of a RETRIEVE of waits ahead got nothing. `open`: bit k is about its wait k. */
+/* Lists the waits of a prefetch that got nothing. `open`: bit k is for its wait k. */
 MF_RARE mf_verdict put_no_op(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                              struct mf_out *out MF_IN_ARENA, uint32_t open)
 {
@@ -189,13 +189,13 @@ MF_RARE mf_verdict put_no_op(const struct mf_tasks *s MF_IN_ARENA, const struct 
     return MF_V_OK;
 }
 
-/* The number of a wait in its RETRIEVE. */
+/* The position of a wait in its RETRIEVE. */
 MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait *wait)
 {
     return (uint32_t)(wait - (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve)));
 }
 
-/* Tells the sender of a RETRIEVE which of its slots must register anew. */
+/* Tells the sender of a RETRIEVE which of its slots must register again. */
 MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                   struct mf_out *out MF_IN_ARENA)
 {
@@ -209,8 +209,7 @@ MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct 
     return MF_V_OK;
 }
 
-/* A RETRIEVE of waits ahead: one answer, ASSIGN or NO_OP, and RESET for void waits. A function of its own, so that ordinary waits
- * do not pay for it. */
+/* A prefetch: one answer, ASSIGN or NO_OP, and RESET for void waits. A separate function, so that ordinary waits do not pay for it. */
 MF_RARE mf_verdict handle_retrieve_ahead(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_datagram *in MF_IN_ARENA,
                                          struct mf_out *out MF_IN_ARENA)
 {
@@ -252,7 +251,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     if (MF_UNLIKELY(packet->ahead))
         return handle_retrieve_ahead(s, now_ns, in, out);
     const struct mf_wait *wait = (const struct mf_wait *)(packet + 1), *end = wait + packet->header.count;
-    /* All slots belong to the sender, so their tasks share one ASSIGN. Its header is written at the end, if there are any. */
+    /* All slots belong to the sender, so their tasks share one ASSIGN. Its header is written last, if there are any. */
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
@@ -289,7 +288,7 @@ static int retrieve_owes_both(const struct mf_tasks *s, const struct mf_datagram
     return maybe_void != 0;
 }
 
-/* Whether a wait of this RETRIEVE already has a task, so that the same task may be its answer again. */
+/* Whether a wait of this RETRIEVE already has a task, which may be its answer again. */
 static int may_repeat_assignments(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
@@ -304,8 +303,8 @@ static int may_repeat_assignments(const struct mf_tasks *s, const struct mf_data
     return 0;
 }
 
-/* If the ASSIGN may not fit into the frame, the RETRIEVE must not be taken there: its counter would be used up, and it would be
- * REPLAYED when it is brought again. Where nothing is queued it owes no answer, as most often in a cluster that keeps up. */
+/* If the ASSIGN may not fit into the frame, XDP must not take the RETRIEVE: that would use up its counter, and TC would find it REPLAYED.
+ * With an empty queue, the usual case in a cluster that keeps up, there is no answer. */
 static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram *in, uint32_t room)
 {
     uint32_t records = ((const struct mf_header *)in->data)->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The slots of executors: how they are registered, move, give back and go, and who may speak for one (T13, T14). */
+/* Executors' slots: how they register, move, return tasks and leave, and which packets may act for one (T13, T14). */
 #ifndef MIDFLIGHT_SLOTS_H
 #define MIDFLIGHT_SLOTS_H
 
@@ -7,14 +7,14 @@
 #include "cookie.h"
 #include "sources.h"
 
-/* A new generation; never 0. Whoever knows other generations cannot compute it. */
+/* A new generation; never 0. Known generations do not reveal it. */
 MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
 {
     uint32_t drawn = (uint32_t)siphash(s->generation_key, ++s->generations, 0, 0, 0);
     return drawn ? drawn : 1;
 }
 
-/* Takes its wait or its task from a registered slot. Returns the task, which is then in no list, or NONE. */
+/* Removes the wait or task of a registered slot. Returns the task, which is then in no list, or NONE. */
 static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
@@ -33,8 +33,8 @@ MF_INLINE int goes_before(const struct record *a, const struct record *b)
     return level_a == level_b ? key_of(a) < key_of(b) : level_a < level_b;
 }
 
-/* Adds a task that a slot gave back to the list, in their order, that requeue_all works off; `first` is its first task, or NONE.
- * Returns the new first one. A list and not an array, because the stack is small in the kernel. */
+/* Inserts a task that a slot returned into the ordered list for requeue_all; `first` is its first task, or NONE. Returns the new first one.
+ * It is a list, not an array, because the kernel's stack is small. */
 static uint32_t give_back(struct mf_tasks *s, uint32_t first, uint32_t task)
 {
     if (task == NONE)
@@ -51,8 +51,8 @@ static uint32_t give_back(struct mf_tasks *s, uint32_t first, uint32_t task)
     return first;
 }
 
-/* The tasks that a packet gave back go to parked slots, those that go before others first; the rest is queued again. Called after
- * the packet's last record, so that none goes to a slot which leaves in the same packet. */
+/* Assigns the tasks that a packet returned to parked slots, first in order first, and requeues the rest. Called after the packet's last
+ * record, so that no task goes to a slot which leaves in the same packet. */
 static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
 {
     uint32_t left_over = NONE, next;
@@ -63,14 +63,14 @@ static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
         record_at(s, task)->next = left_over;
         left_over = task;
     }
-    /* The last one first, because each goes to the head. */
+    /* Last one first, because each goes to the head. */
     for (uint32_t task = left_over; MF_LOOP(task != NONE); task = next) {
         next = record_at(s, task)->next;
         queue_again(s, task);
     }
 }
 
-/* The place with this name, added if it is new; NONE if there is no room. */
+/* The place with this name, added if new; NONE if there is no room. */
 static uint32_t find_or_add_place(struct mf_tasks *s, uint32_t name)
 {
     uint32_t i = find_place(s, name);
@@ -80,13 +80,13 @@ static uint32_t find_or_add_place(struct mf_tasks *s, uint32_t name)
         return i;
     if (i == NONE)
         return NONE;
-    place_at(s, i)->name = name; /* all else is as it was left: empty */
+    place_at(s, i)->name = name; /* the rest is still empty */
     place_index_insert(s, place_bucket(s, name), i);
     s->stats.places++;
     return i;
 }
 
-/* A slot is at the places that its REGISTER names, each once. It is at none yet, and not parked. */
+/* Enters a slot at the places of its REGISTER, each once. The slot has none yet and is not parked. */
 static void join_places(struct mf_tasks *s, uint32_t slot, const struct mf_register *packet)
 {
     for (uint32_t k = MF_ZERO; MF_LOOP(k < MF_SLOT_PLACES); k++) {
@@ -104,7 +104,7 @@ static void join_places(struct mf_tasks *s, uint32_t slot, const struct mf_regis
     }
 }
 
-/* A slot that is not parked leaves its places. */
+/* Removes a slot that is not parked from its places. */
 static void leave_places(struct mf_tasks *s, uint32_t slot)
 {
     if (!slot_at(s, slot)->is_placed)
@@ -120,7 +120,6 @@ static void leave_places(struct mf_tasks *s, uint32_t slot)
     }
 }
 
-/* Frees a slot whose state is FREE. */
 static void vacate(struct mf_tasks *s, uint32_t i)
 {
     struct slot_owner *owner = slot_owner_at(s, i);
@@ -133,14 +132,14 @@ static void vacate(struct mf_tasks *s, uint32_t i)
     s->stats.slots--;
 }
 
-/* Allocates a slot for an executor's local number; NONE if there is none, or its source has its share (T14). Slots for asking ahead
- * take only what leaves as many free as their source holds. */
+/* Allocates a slot for an executor's local number; NONE if none is free, or its source has its share (T14). Slots for prefetching must
+ * leave as many free as their source holds. */
 static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, const struct mf_register *packet, uint32_t local)
 {
     uint32_t known = find_source(s, from), held = known == NONE ? 0 : source_at(s, known)->slots;
     uint32_t free = s->slots.capacity - s->slots.used;
     if (MF_MUTANT(19) && s->slots.capacity > 16 && held > 8)
-        held -= 8; /* planted bug: of a source's slots eight are not counted */
+        held -= 8; /* planted bug: does not count eight of a source's slots */
     if (!is_within_share(held, free) || (packet->kind == MF_KIND_AHEAD && held >= free))
         return NONE;
     uint32_t i = take_slot(s);
@@ -168,7 +167,7 @@ static void move_slot(struct mf_tasks *s, uint32_t i, const struct mf_address *t
     MF_COPY(&slot_at(s, i)->address, to);
 }
 
-/* Starts a new generation. Returns the task that the slot gave back, or NONE. */
+/* Starts a new generation. Returns the task that the slot returned, or NONE. */
 static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration)
 {
     const struct mf_register *packet = (const struct mf_register *)call->in->data;
@@ -188,8 +187,8 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
     return task;
 }
 
-/* Registers one slot. Sets `*number` to its number, and `*task` to a task that it gave back. A repeat of the present registration
- * changes nothing; an older one is refused. */
+/* Registers one slot. Sets `*number` to its number, and `*task` to a task that it returned. A repeat of the current registration changes
+ * nothing; an older one is refused. */
 static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
 {
     const struct mf_register *packet = (const struct mf_register *)call->in->data;
@@ -207,7 +206,6 @@ static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t 
     return MF_V_OK;
 }
 
-/* Whether this is the number and generation of a registered slot. */
 MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
 {
     if (MF_UNLIKELY(i > s->slots.fresh))
@@ -216,8 +214,8 @@ MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
     return MF_LIKELY(slot->state != SLOT_VACANT && slot->generation == generation);
 }
 
-/* Checks whether a record of a packet may act for a slot: OK, or what is wrong. A packet that is not later than the last one that
- * named the slot is a copy, or was overtaken. */
+/* Checks whether a record of a packet may act for a slot: OK, or the drop reason. A packet that is not later than the last one that named
+ * the slot is a copy, or was overtaken. */
 MF_INLINE mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
                                     uint64_t counter)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Sources: the addresses that have records here, and how much of each table they hold (T14). IPv6 addresses with the same first
- * 64 bits are one source, because one host can have all of them. Addresses are not forged: a record is made only for a cookie.
+ * Sources: the addresses that hold records here, and their share of each table (T14). IPv6 addresses with the same first 64 bits are one
+ * source, because one host can own all of them. Addresses are not forged: every record requires a cookie.
  */
 #ifndef MIDFLIGHT_SOURCES_H
 #define MIDFLIGHT_SOURCES_H
 
 #include "pools.h"
 
-/* A source may take more of a table while it holds less than SHARE times what is free: the dynamic threshold by which switches
- * share their buffers (Choudhury and Hahne, 1998). Alone it gets 8/9 of a table, and a second source always finds room. */
+/* A source may take more of a table while it holds less than SHARE times the free elements: the dynamic threshold of switches' shared
+ * buffers (Choudhury and Hahne, 1998). Alone it gets 8/9 of a table, and a second source always finds room. */
 #define SHARE 8ull
 
-/* How much nearer to that bound each record brings its source: one more is held, and one less is free. */
+/* How much each record brings its source nearer to that bound: one more held, one less free. */
 #define SHARE_OF_ONE ((int64_t)SHARE + 1)
 
-/* How far a source that holds `held` elements of a table is from the bound: above 0 it may take more. */
+/* Distance from the bound of a source that holds `held` elements of a table: above 0 it may take more. */
 MF_INLINE int64_t share_left(uint32_t held, uint32_t free)
 {
     return (int64_t)(SHARE * free) - held;
@@ -26,7 +26,6 @@ MF_INLINE int is_within_share(uint32_t held, uint32_t free)
     return share_left(held, free) > 0;
 }
 
-/* The source of an address, or NONE. */
 static uint32_t find_source(struct mf_tasks *s, const struct mf_address *address)
 {
     uint64_t key = source_key(address);
@@ -39,7 +38,7 @@ static uint32_t find_source(struct mf_tasks *s, const struct mf_address *address
     return NONE;
 }
 
-/* The same, added if it is new. There is always room: there are as many sources as clients and slots, and each has one. */
+/* The same, added if new. There is always room: sources are as many as clients and slots, and each of these has one. */
 static uint32_t find_or_add_source(struct mf_tasks *s, const struct mf_address *address)
 {
     uint32_t i = find_source(s, address);
@@ -53,7 +52,6 @@ static uint32_t find_or_add_source(struct mf_tasks *s, const struct mf_address *
     return i;
 }
 
-/* Frees a source that holds nothing. */
 MF_INLINE void release_source(struct mf_tasks *s, uint32_t i)
 {
     const struct source *source = source_at(s, i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The state of one queue, in one region of memory: a struct of constant size, then arrays whose lengths the configuration sets.
- * Elements refer to each other by number, not by pointer; 0 means "none" everywhere, so zeroed memory is an empty queue, and pages
- * that were never used are never touched.
+ * The state of one queue, in one region of memory: a struct of constant size, then arrays whose lengths the configuration sets. Elements
+ * refer to each other by number, not by pointer; 0 means "none" everywhere. So zeroed memory is an empty queue, and unused pages are never
+ * touched.
  */
 #ifndef MIDFLIGHT_STATE_H
 #define MIDFLIGHT_STATE_H
@@ -12,7 +12,7 @@
 #include "shared/mutant.h"
 
 #define NONE 0u
-#define NO_TASK (INT64_MAX & ~0xffull) /* a rank of queue.h that is not below it means "no task" */
+#define NO_TASK (INT64_MAX & ~0xffull) /* a rank of queue.h not below it means "no task" */
 #define MASKS 256        /* resource masks */
 #define MASK_WORDS 4     /* 64-bit words in a bitmap of masks */
 #define SIZES 9          /* a mask has 0 to 8 resources */
@@ -20,11 +20,11 @@
 #define GROUPS 32        /* groups of masks */
 #define LINE 64          /* bytes of a cache line */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
-#define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits of them last 9 years */
+#define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits last 9 years */
 #define PATIENCES 16     /* classes of patience: 1 ms, 2 ms, 4 ms, ... MF_PATIENCE_MAX */
 #define RECORDS_A_PAGE 64 /* never-used records that a level takes at once */
 
-/* STOPPING: assigned, and cancelled by its client. It is not assigned again: if its slot loses it, the record is freed. */
+/* STOPPING: assigned, and cancelled by its client. If its slot loses it, the record is freed instead of requeued. */
 enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED, RECORD_STOPPING };
 
 /* Links of an element in its hash chain (index.h). */
@@ -32,18 +32,18 @@ struct link {
     uint32_t next, back;
 };
 
-/* A task. All of it is in one cache line, its links in the index too. */
+/* A task. It fills one cache line, including its links in the index. */
 struct record {
     uint64_t stamp;      /* from the highest bit: 0, 55 bits of key, 5 of index, 1 of tried, 2 of state; see below */
-    uint32_t next; /* in the list of its level and mask; in the list of free records */
+    uint32_t next; /* in the list of its level and mask, or in the free list */
     union {
         uint32_t prev; /* QUEUED: in the same list */
-        uint32_t slot; /* ASSIGNED, STOPPING: which slot has it, in network byte order as in its wait */
+        uint32_t slot; /* ASSIGNED, STOPPING: its slot, in network byte order as in the wait */
     };
     struct link link;
     uint32_t client;
     uint32_t submission; /* sequence of its SUBMIT, network byte order */
-    struct mf_task_info info; /* as submitted, but `attempt` counts attempts that have begun */
+    struct mf_task_info info; /* as submitted, but `attempt` counts the attempts begun */
     uint32_t jid;        /* network byte order: the switch only copies it */
 };
 
@@ -58,7 +58,7 @@ MF_INLINE uint64_t key_of(const struct record *r)
     return r->stamp >> STAMP_SHIFT;
 }
 
-/* The task's place in its SUBMIT. */
+/* The task's position in its SUBMIT. */
 MF_INLINE uint32_t index_in(uint64_t stamp)
 {
     return (stamp >> INDEX_SHIFT) & (MF_SUBMIT_MAX - 1);
@@ -79,7 +79,6 @@ MF_INLINE void set_state(struct record *r, enum record_state state)
     r->stamp = (r->stamp & ~STATE_BITS) | state;
 }
 
-/* Whether a slot has the task. */
 MF_INLINE int is_held(const struct record *r)
 {
     return state_of(r) >= RECORD_ASSIGNED;
@@ -93,15 +92,15 @@ MF_INLINE int was_tried(const struct record *r)
 
 enum slot_state { SLOT_VACANT, SLOT_FREE, SLOT_WAITING, SLOT_ASSIGNED };
 
-/* An executor slot: what a RETRIEVE touches, in one cache line. */
+/* An executor slot: the fields for RETRIEVE, in one cache line. */
 struct slot {
     uint64_t heard_ns;
-    uint64_t counter; /* the largest one of the packets that named this slot in this generation */
+    uint64_t counter; /* largest of the packets that named this slot in this generation */
     union {
         uint64_t parked_key; /* WAITING: order of parking */
         struct {
-            uint32_t record;    /* ASSIGNED: the task it holds */
-            uint32_t waited_us; /* as ASSIGN said, so that a repeat says the same */
+            uint32_t record;    /* ASSIGNED: its task */
+            uint32_t waited_us; /* as in ASSIGN, for repeats */
         };
     };
     uint32_t generation;
@@ -109,30 +108,30 @@ struct slot {
     union {
         uint64_t assigned_ns; /* ASSIGNED: since when */
         struct {
-            uint32_t next, prev; /* in the list of parked slots of its mask; `next` in the list of vacant slots */
+            uint32_t next, prev; /* in the parked list of its mask; `next` in the list of vacant slots */
         };
     };
     struct mf_address address;
     uint8_t state;       /* enum slot_state */
     uint8_t resources;
-    uint8_t spent;       /* 1: the last wait counts no more, because its lease has expired or the slot was registered anew; only
-                          * a larger sequence may wait (T10) */
-    uint8_t is_placed;   /* 1: it is at a place; its seats say which */
+    uint8_t spent;       /* 1: the last wait is void, because its lease has expired or the slot was registered again; only a larger
+                          * sequence may wait (T10) */
+    uint8_t is_placed;   /* 1: it has a place, see its seats */
 };
 
-/* A place of a slot: slot i has the seats 2 i and 2 i + 1. */
+/* A slot's seat at a place: slot i has the seats 2 i and 2 i + 1. */
 struct seat {
     uint32_t place;      /* NONE: unused */
-    uint32_t next, prev; /* WAITING: in the place's list of parked slots of its mask; seats */
+    uint32_t next, prev; /* WAITING: in the place's parked list of its mask; seats */
     uint32_t reserved;
 };
 
-/* What only REGISTER touches. */
+/* The fields that only REGISTER touches. */
 struct slot_owner {
     uint64_t executor;
     uint32_t local;
-    uint32_t registration; /* sequence of the REGISTER that gave the generation */
-    uint32_t source;       /* whose share counts it */
+    uint32_t registration; /* sequence of the REGISTER that set the generation */
+    uint32_t source;       /* the source whose share it counts for */
     uint32_t reserved;
     struct link link;
 };
@@ -142,22 +141,22 @@ struct client {
     uint64_t identity;
     uint64_t seen;     /* bit k: sequence highest - k was seen */
     uint32_t highest;  /* sequence */
-    uint32_t open;     /* how many records it has */
-    uint32_t source;   /* whose share counts it */
+    uint32_t open;     /* its records */
+    uint32_t source;   /* the source whose share it counts for */
     uint32_t uid;      /* of its last SUBMIT, network byte order */
     struct link link;  /* `next` also in the list of free clients */
     struct mf_address address;
     uint32_t known;    /* 0: this element is free */
 
     uint64_t heard_ns;
-    uint64_t unwanted; /* key: nobody waits any more for what was accepted up to then */
+    uint64_t unwanted; /* key: tasks accepted up to it are no longer wanted */
     uint32_t probed;   /* sequence of its last PROBE */
     uint32_t reserved[11];
 
-    uint32_t answer[MF_WINDOW]; /* the bitmaps sent for its last sequences, at sequence % MF_WINDOW: a repeat gets the same (T8) */
+    uint32_t answer[MF_WINDOW]; /* bitmaps sent for its last sequences, at sequence % MF_WINDOW, for repeats (T8) */
 };
 
-/* A sender address with records here, and how many elements of each table it holds (T14). */
+/* A sender address with records here, and the elements of each table that it holds (T14). */
 struct source {
     uint64_t key; /* see index.h */
     uint32_t clients, slots, tasks;
@@ -175,28 +174,27 @@ struct parking {
     struct list lists[MASKS];
 };
 
-/* Where slots are, and what waits for them there (T19). Kept while slots are at it or tasks wait for it. */
+/* A place: its slots, and the tasks that wait for them (T19). Freed when it has neither. */
 struct place {
     uint32_t name;   /* network byte order */
-    uint32_t slots;  /* registered ones */
-    uint32_t tasks;  /* those that wait for it */
-    uint32_t levels; /* bit l: tasks of level l do */
+    uint32_t slots;  /* registered slots */
+    uint32_t tasks;  /* tasks that wait for it */
+    uint32_t levels; /* bit l: tasks of level l wait for it */
     struct link link; /* `next` also in the list of free places */
     struct list waiting[MF_LEVELS]; /* tasks, linked like those of a queue */
     struct parking parked;          /* seats */
 };
 
-/* What a task that waits for its place needs besides its record. */
+/* Additional fields of a task that waits for its place. */
 struct wish {
-    uint64_t gave_up;    /* key of the task whose patience has run out here last: it stands between younger ones (mf_tasks_check) */
+    uint64_t gave_up;    /* key of the last task out of patience here, which is between younger ones (mf_tasks_check) */
     uint32_t place;      /* NONE: the record waits for no place */
     uint32_t patience;   /* its class */
     uint32_t next, prev; /* tasks of the same class, in the order of acceptance */
 };
 
-/* The tasks of one level and mask. */
 struct queue {
-    uint64_t second; /* rank of the task behind the head; see queue.h */
+    uint64_t second; /* rank of the second task; see queue.h */
     uint32_t head, tail;
 };
 
@@ -205,37 +203,37 @@ struct pool {
     uint32_t capacity, fresh, free, used;
 };
 
-/* Allocation of the records of one level. A level first reuses the records that it has freed itself, then takes never-used ones
- * by the page. So the tasks of a level with a long queue lie in memory nearly in their order, and the processor prefetches them.
- * (With one pool for all levels a retrieve among 64 Ki tasks took 11 ns more in the kernel.) */
+/* Allocation of one level's records. A level first reuses the records that it has freed, then takes never-used ones by the page. So the
+ * tasks of a level with a long queue are nearly in order in memory, and the processor prefetches them. (With one pool for all levels a
+ * retrieve among 64 Ki tasks took 11 ns more in the kernel.) */
 struct level_pool {
     uint32_t free;       /* list of freed records */
-    uint32_t fresh, end; /* never-used records: the next one, and where they end */
+    uint32_t fresh, end; /* never-used records: the next one, and their end */
     uint32_t reserved;
 };
 
-/* A load or store in BPF reaches fields up to 32 KiB behind an address; farther ones cost an addition. So arrays come last, the
- * largest one at the end. */
+/* A BPF load or store reaches fields up to 32 KiB from an address; farther ones cost an addition. So arrays come last, the largest one at
+ * the end. */
 struct mf_tasks {
-    uint8_t none[LINE]; /* record 0 and client 0: read in place of a record or client that does not exist, which saves branches */
-    uint32_t epoch; /* network byte order */
+    uint8_t none[LINE]; /* record 0 and client 0: read in place of a missing record or client, which saves branches */
+    uint32_t epoch;
     uint32_t levels;
     uint64_t cookie_key[2], generation_key[2];
     uint64_t salt;        /* of the hash tables; independent of the keys, so that guessing it does not reveal them */
     uint64_t lease_ns, slot_idle_ns, client_idle_ns, cookie_ns;
     uint64_t last_key;    /* of the record accepted last */
     uint64_t last_parked; /* of the slot parked last */
-    uint64_t generations; /* how many were drawn so far */
-    uint64_t ticked_ns;   /* time of the last tick */
+    uint64_t generations; /* number drawn so far */
+    uint64_t ticked_ns;
     uint64_t expires_ns;  /* nothing expires before this time */
-    uint32_t slot_cursor; /* the slot that a tick visited last */
-    uint32_t client_cursor, record_cursor; /* those that a tick visits next, counted from the first */
+    uint32_t slot_cursor;
+    uint32_t client_cursor, record_cursor; /* next to visit in a tick, counted from the first */
     uint32_t task_buckets, client_buckets, slot_buckets, source_buckets, place_buckets; /* powers of two, less one: masks */
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;
-    uint32_t queue;         /* how many records there are */
-    uint32_t room;          /* how many of them are free */
-    uint32_t fresh_records; /* how many never-used records the levels have taken */
+    uint32_t queue;
+    uint32_t room;          /* free records */
+    uint32_t fresh_records; /* never-used records that the levels have taken */
     struct level_pool records[MF_LEVELS];
     struct pool slots, clients, sources, places;
 
@@ -244,32 +242,32 @@ struct mf_tasks {
     uint64_t slots_at, slot_owners_at, slot_buckets_at;
     uint64_t client_buckets_at;
     uint64_t sources_at, source_buckets_at;
-    uint64_t tokens_at; /* of the records, in their order */
+    uint64_t tokens_at; /* in the records' order */
     uint64_t places_at, place_buckets_at, seats_at;
-    uint64_t wishes_at; /* of the records, in their order */
-    struct list patience[PATIENCES]; /* tasks that wait for places, by their class */
+    uint64_t wishes_at; /* in the records' order */
+    struct list patience[PATIENCES]; /* tasks that wait for places, by class */
 
     struct mf_tasks_stats stats;
 
-    uint8_t lowest[256];              /* number of the lowest bit that is set in the index */
-    uint8_t bits[256];                /* how many bits the index needs: 1 + number of its highest bit */
+    uint8_t lowest[256];              /* number of the index's lowest set bit */
+    uint8_t bits[256];                /* number of bits that the index needs: 1 + its highest set bit */
     uint8_t subsets[GROUP];           /* bitmap of the three-bit masks contained in the index */
     uint32_t groups_within[GROUPS];   /* bitmap of the five-bit masks contained in the index */
     uint64_t supersets[64]; /* bitmap of the six-bit masks that contain the index */
-    uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with as many resources as the index says */
+    uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with `index` resources */
     struct parking parked;
 
     uint32_t queued_groups[MF_LEVELS];         /* bit g: group g of this level has tasks */
     uint8_t queued_masks[MF_LEVELS * GROUPS];  /* bit m: list m of this group has tasks */
-    uint64_t oldest[MF_LEVELS * GROUPS];       /* rank of the oldest head of each group; see queue.h */
+    uint64_t oldest[MF_LEVELS * GROUPS];       /* rank of each group's oldest head; see queue.h */
     uint64_t pairs[MF_LEVELS * MASKS / 2];     /* rank of the older head of two neighbouring lists */
-    uint64_t heads[MF_LEVELS * MASKS];         /* rank of the head of each list */
+    uint64_t heads[MF_LEVELS * MASKS];         /* rank of each list's head */
     struct queue queued[MF_LEVELS * MASKS];
 };
 
 _Static_assert(offsetof(struct mf_tasks, queued) < 32768, "within reach of a load in BPF");
 
-/* The number of a record or client is the cache line where it begins, counted from the start of the state. */
+/* A record's or client's number is its cache line, counted from the start of the state. */
 #define FIRST_RECORD ((uint32_t)((sizeof(struct mf_tasks) + LINE - 1) / LINE))
 #define CLIENT_LINES ((uint32_t)(sizeof(struct client) / LINE))
 
@@ -300,7 +298,7 @@ MF_ARRAY(place_at, struct place, places_at)
 MF_ARRAY(place_bucket_at, uint32_t, place_buckets_at)
 MF_ARRAY(seat_at, struct seat, seats_at)
 
-/* The token of a record's SUBMIT, in network byte order. In an array of its own, because the record fills its cache line. */
+/* The token of a record's SUBMIT, in network byte order. In a separate array, because the record fills its cache line. */
 MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
 {
     return (uint64_t *)((uint8_t *)s + s->tokens_at) + i - FIRST_RECORD;
@@ -311,8 +309,8 @@ MF_INLINE struct wish *wish_at(struct mf_tasks *s, uint32_t i)
     return (struct wish *)((uint8_t *)s + s->wishes_at) + (i - FIRST_RECORD);
 }
 
-/* The address of element `i` of an array in the state. In BPF the array's offset shall be part of the load or store itself;
- * otherwise the compiler adds it to `s` in advance, and keeps these sums for all arrays on the stack. */
+/* The address of element `i` of an array in the state. In BPF the array's offset must be part of the load or store itself; otherwise the
+ * compiler precomputes the sums with `s` for all arrays and spills them to the stack. */
 #ifdef __bpf__
 #define MF_AT(s, array, i)                                                                                             \
     ({                                                                                                                 \
@@ -324,7 +322,7 @@ MF_INLINE struct wish *wish_at(struct mf_tasks *s, uint32_t i)
 #define MF_AT(s, array, i) (&(s)->array[i])
 #endif
 
-/* The number of the lowest bit that is set in a byte; 8 if none is. */
+/* The number of the lowest set bit in a byte; 8 if none is set. */
 MF_INLINE uint32_t lowest_of_byte(const struct mf_tasks *s, uint32_t byte)
 {
 #ifdef __bpf__
@@ -341,13 +339,12 @@ MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
 }
 
-/* Whether a task is no longer wanted, because its client was given up or purged. */
+/* Whether a task is no longer wanted, because its client was dropped or purged. */
 MF_INLINE int is_unwanted(struct mf_tasks *s, const struct record *r)
 {
     return key_of(r) <= client_at(s, r->client)->unwanted;
 }
 
-/* Time since a peer was last heard. */
 MF_INLINE uint64_t silence(uint64_t heard_ns, uint64_t now_ns)
 {
     return now_ns > heard_ns ? now_ns - heard_ns : 0;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Wishes: tasks that wait for a slot at the place that they prefer, until their patience has run out (T19). Such a task is in a list
- * of its place and level, in the order of acceptance, and in the list of its class of patience. A class is a power of two of
- * milliseconds, so the deadlines of a list are in its order: only heads have to be looked at. While no task waits for a place,
- * nothing here is called.
+ * Placement preferences: tasks that wait for a slot at their preferred place, until their patience runs out (T19). Such a task is in a list
+ * of its place and level, in the order of acceptance, and in the list of its patience class. A class is a power of two of milliseconds, so
+ * a list is in the order of its deadlines and only heads need a check. While no task waits for a place, nothing here is called.
  */
 #ifndef MIDFLIGHT_WISHES_H
 #define MIDFLIGHT_WISHES_H
 
 #include "assign.h"
 
-/* What the tasks of a SUBMIT want, in one number: a place, and in the low bits a class of patience, 0 to PATIENCES. Class c waits
- * 2^(c-1) ms. */
+/* The preference of a SUBMIT's tasks in one number: a place, and in the low bits a patience class, 0 to PATIENCES. Class c waits 2^(c-1)
+ * ms. */
 #define ANYWHERE 0u
 #define PATIENCE_BITS 5
 
-/* The class whose time suffices for so many milliseconds. */
+/* The smallest class that lasts this many milliseconds. */
 MF_INLINE uint32_t patience_class(uint32_t ms)
 {
     if (ms >= MF_PATIENCE_MAX)
@@ -23,7 +22,7 @@ MF_INLINE uint32_t patience_class(uint32_t ms)
     return ms <= 1 ? ms : 2 + mf_highest_bit(ms - 1);
 }
 
-/* What a preference amounts to here: ANYWHERE if no slot is at its place. */
+/* The effective preference: ANYWHERE if the place has no slot. */
 MF_RARE uint32_t wanted_by(struct mf_tasks *s MF_IN_ARENA, const struct mf_preference *preference MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
@@ -34,8 +33,8 @@ MF_RARE uint32_t wanted_by(struct mf_tasks *s MF_IN_ARENA, const struct mf_prefe
     return place << PATIENCE_BITS | patience_class(mf_net32(preference->patience_ms));
 }
 
-/* The slot parked at this place that a task with this mask goes to, or NONE: as everywhere, the one with the fewest resources that
- * suffices, and among equals the one that has waited longest. */
+/* The slot parked at this place for a task with this mask, or NONE: the one with the fewest resources that suffice; among equals, the one
+ * parked longest. */
 MF_RARE uint32_t best_parked_at(struct mf_tasks *s MF_IN_ARENA, uint32_t place, uint32_t mask)
 {
     MF_FROM_ARENA(s);
@@ -56,7 +55,6 @@ MF_RARE uint32_t best_parked_at(struct mf_tasks *s MF_IN_ARENA, uint32_t place, 
     return NONE;
 }
 
-/* Queues a task for a place. */
 MF_INLINE void wish(struct mf_tasks *s, uint32_t task, uint32_t number, uint32_t patience)
 {
     struct record *r = record_at(s, task);
@@ -86,7 +84,7 @@ MF_INLINE void wish(struct mf_tasks *s, uint32_t task, uint32_t number, uint32_t
     s->stats.for_place++;
 }
 
-/* Takes a task out of both lists. Its record stays. */
+/* Removes a task from both lists; its record stays. */
 MF_RARE int wish_no_more(struct mf_tasks *s MF_IN_ARENA, uint32_t task)
 {
     MF_FROM_ARENA(s);
@@ -121,15 +119,14 @@ MF_RARE int wish_no_more(struct mf_tasks *s MF_IN_ARENA, uint32_t task)
     return 0;
 }
 
-/* Notes that a task, which has this stamp, may go anywhere now. */
+/* Marks a task with this stamp as free to go anywhere. */
 MF_INLINE void out_of_patience(struct mf_tasks *s, uint32_t task, uint64_t stamp)
 {
     s->stats.out_of_patience++;
     wish_at(s, task)->gave_up = stamp >> STAMP_SHIFT;
 }
 
-/* A task whose patience has run out goes to a suitable parked slot, or to the tail of its list: what was accepted before this moment
- * goes first (T3). */
+/* Assigns a task out of patience to a suitable parked slot, or appends it to its list: tasks accepted before this moment go first (T3). */
 static void go_anywhere(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     struct record *r = record_at(s, task);
@@ -139,8 +136,8 @@ static void go_anywhere(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns,
 
 #define WISHED (~0u) /* not a slot: the task waits for its place */
 
-/* Where a task goes that was just accepted: to the slot that is returned, parked at the place that it wants; or it waits for one
- * (WISHED), or may go anywhere (NONE). It does not assign, because the kernel's stack has no room for that call below this one. */
+/* The destination of a newly accepted task: a slot parked at its preferred place, WISHED if it waits for one, or NONE if it may go
+ * anywhere. It does not assign, because the kernel's stack has no room for that call below this one. */
 MF_RARE uint32_t slot_or_wish(struct mf_tasks *s MF_IN_ARENA, uint32_t task, uint32_t wanted)
 {
     MF_FROM_ARENA(s);
@@ -156,7 +153,7 @@ MF_RARE uint32_t slot_or_wish(struct mf_tasks *s MF_IN_ARENA, uint32_t task, uin
     return WISHED;
 }
 
-/* The task at a place that the slot gets first, if it goes before `*level` and `*key`, which then become the task's; else NONE. */
+/* The first task for the slot at a place, if it goes before `*level` and `*key`, which then become the task's; else NONE. */
 MF_INLINE uint32_t first_at_place(struct mf_tasks *s, const struct slot *slot, uint32_t number, uint32_t *level, uint64_t *key)
 {
     const struct place *place = place_at(s, number);
@@ -166,7 +163,7 @@ MF_INLINE uint32_t first_at_place(struct mf_tasks *s, const struct slot *slot, u
         const struct record *r = record_at(s, head);
         if (r->info.resources & ~slot->resources)
             continue;
-        if (own == *level && key_of(r) > *key && !(MF_MUTANT(92) && s->queue > 16)) /* planted bug: age is ignored */
+        if (own == *level && key_of(r) > *key && !(MF_MUTANT(92) && s->queue > 16)) /* planted bug: ignores age */
             return NONE;
         *level = own;
         *key = key_of(r);
@@ -175,8 +172,8 @@ MF_INLINE uint32_t first_at_place(struct mf_tasks *s, const struct slot *slot, u
     return NONE;
 }
 
-/* If a task that waits for one of the slot's places goes before the head of `list`, which the slot would get else, takes it out of
- * its lists and returns it; else NONE. By level first, then by age (T4, T3). */
+/* If a task that waits for one of the slot's places goes before the head of `list`, removes it from its lists and returns it; else NONE. By
+ * level first, then by age (T4, T3). */
 MF_RARE uint32_t take_from_place(struct mf_tasks *s MF_IN_ARENA, uint32_t slot_number, uint32_t list)
 {
     MF_FROM_ARENA(s);
@@ -204,12 +201,12 @@ MF_RARE uint32_t take_from_place(struct mf_tasks *s MF_IN_ARENA, uint32_t slot_n
 MF_INLINE uint64_t patience_ends_ns(struct mf_tasks *s, uint32_t task, uint32_t patience)
 {
     if (MF_MUTANT(91) && s->queue > 16 && patience > 6)
-        patience = 6; /* planted bug: nobody waits for longer than 64 ms */
+        patience = 6; /* planted bug: waits end after 64 ms */
     return (key_of(record_at(s, task)) << KEY_SHIFT) + (1000000ull << patience);
 }
 
-/* The task whose patience has run out first, of those where it has; else NONE. In this order and not class by class: tasks of short
- * patience that come without end would keep the others here. */
+/* The task whose patience ran out first, or NONE. Not class by class: an endless stream of tasks with short patience would starve the
+ * others. */
 MF_INLINE uint32_t first_out_of_patience(struct mf_tasks *s, uint64_t now_ns)
 {
     uint32_t first = NONE;
@@ -224,8 +221,8 @@ MF_INLINE uint32_t first_out_of_patience(struct mf_tasks *s, uint64_t now_ns)
     return first;
 }
 
-/* A part of a tick: lets tasks go anywhere whose patience has run out. It leaves half of the datagrams to expired leases, which
- * else would wait for as long as such tasks come. */
+/* Part of a tick: frees tasks out of patience to go anywhere. It leaves half of the datagrams to expired leases, which such tasks would
+ * otherwise starve. */
 static void run_out_of_patience(struct mf_tasks *s, uint64_t now_ns, struct mf_out *out)
 {
     for (uint32_t moved = MF_ZERO; MF_LOOP(moved < MF_TICK_WISHES && out->count < MF_OUT_MAX / 2); moved++) {

@@ -1,4 +1,4 @@
-//! The engine asic: the programs for a switch's pipeline, in the model of such a switch ([`midflight_rmt`]), behind packets of the wire.
+//! The asic engine: the programs for a switch's pipeline, in the model of such a switch ([`midflight_rmt`]), with packets of the wire.
 //!
 //! | module | program |
 //! |---|---|

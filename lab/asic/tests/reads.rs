@@ -1,4 +1,4 @@
-//! The asic engine of the reads program: against the reference model on random input, and each difference of the list in
+//! The asic engine of the reads program: compared with the reference model on random input, and each listed difference in
 //! `docs/internals/asic-reads.md`.
 
 use midflight_asic::reads::{AsicReads, SEQ_MARK, UNIT_BITS};
@@ -16,7 +16,7 @@ use rand_pcg::Pcg64;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What is compared: all but the listed differences *weights*, *index*, *any replica*, *direct* and *refresh of SEQ 0*.
+/// Compares all but the listed differences *weights*, *index*, *any replica*, *direct* and *refresh of SEQ 0*.
 const COMPARED: Compared<'_> = Compared {
     policies: &[Policy::Random, Policy::LeaderAvoidance],
     reply_checks: &[ReplyCheck::Strict, ReplyCheck::Relaxed],
@@ -45,7 +45,7 @@ fn compare(input: &[u8], secret: u128) -> Result<Stats, String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// R1, R4, R7, as far as they are the switch's: the pipeline does what the model does.
+    /// R1, R4, R7, as far as they concern the switch: the pipeline equals the model.
     #[test]
     fn pipeline_does_what_the_model_says(
         input in proptest::collection::vec(any::<u8>(), 0..1500),
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Together random inputs cause every verdict, and everything that can happen to a request.
+/// Random inputs together cause every drop reason, and every outcome of a request.
 #[test]
 fn inputs_reach_everything() {
     let mut random = Pcg64::seed_from_u64(1);
@@ -96,11 +96,11 @@ fn client() -> SocketAddr {
 struct Stage {
     engine: AsicReads,
     now: u64,
-    /// Of the set, as the last STATE said.
+    /// Incarnation of the set, from the last STATE.
     incarnation: u64,
-    /// What its HEARTBEATs say.
+    /// In its HEARTBEATs.
     any_replica: bool,
-    /// What requests of the client have.
+    /// In the client's requests.
     flags: u8,
 }
 
@@ -117,7 +117,7 @@ fn set(policy: Policy) -> NewSet {
 }
 
 impl Stage {
-    /// With a set in which no session has begun yet.
+    /// With a set without a session.
     fn new(policy: Policy) -> Self {
         let config = ReadsConfig { sets: 1, kgroup_bits: 2, lease_ns: LEASE, ..ReadsConfig::default() };
         let mut engine = AsicReads::new(&config, SECRET, UNIT_BITS).expect("it fits");
@@ -166,7 +166,6 @@ impl Stage {
         Ok((*to, Request::read_from_prefix(bytes).expect("a request").0))
     }
 
-    /// The leader answers a WRITE that it got.
     fn close(&mut self, write: &Request, index: u64) {
         let mut reply = Request { index: index.into(), replicas: 7, slot: 0, ..*write };
         (reply.header.operation, reply.status) = (Operation::WriteReply as u8, Status::Done as u8);
@@ -184,7 +183,7 @@ fn with_a_session(policy: Policy) -> Stage {
     stage
 }
 
-/// How often each slot gets one of 300 READs.
+/// How many of 300 READs each slot gets.
 fn shares(stage: &mut Stage) -> [u32; 3] {
     let mut shares = [0; 3];
     for _ in 0..300 {
@@ -204,7 +203,7 @@ fn r6_weights_count_only_as_none_or_some() {
     assert_eq!(shares(&mut stage)[2], 0);
 }
 
-/// R6, difference *any replica*: where each could find out itself, the switch still asks only those that it knows to be up to date.
+/// R6, difference *any replica*: the switch asks only replicas that it knows to be up to date.
 #[test]
 fn r6_a_read_for_any_replica_goes_to_a_consistent_one() {
     let mut stage = with_a_session(Policy::Random);
@@ -216,7 +215,7 @@ fn r6_a_read_for_any_replica_goes_to_a_consistent_one() {
     assert_eq!((to, read.flags), (replica(0), 1), "the leader is asked");
 }
 
-/// R6, difference *direct*: all replies pass the switch, so the flag of a READ is not left.
+/// R6, difference *direct*: all replies pass the switch, so it clears the flag of a READ.
 #[test]
 fn r6_no_read_is_answered_directly() {
     let mut stage = with_a_session(Policy::Random);
@@ -231,7 +230,7 @@ fn r6_no_read_is_answered_directly() {
     }
 }
 
-/// R1, difference *seq*: inactive at the last one; and a new session is asked for long before.
+/// R1, difference *seq*: inactive at the last one; a new session is requested long before.
 #[test]
 fn r1_a_session_ends_before_its_seq_wraps() {
     let mut stage = with_a_session(Policy::Random);
@@ -254,7 +253,7 @@ fn r1_a_session_ends_before_its_seq_wraps() {
     assert_eq!((write.sid.get(), write.seq.get(), write.index.get()), (2, 1, START + 5));
 }
 
-/// R1, difference *index*: what has another upper half closes nothing, and asks for a new session.
+/// R1, difference *index*: an index with another upper half closes nothing, and requests a new session.
 #[test]
 fn r1_an_index_beyond_the_sessions_closes_nothing() {
     const BOUND: u64 = 1 << 32;
@@ -299,7 +298,7 @@ fn r4_a_lease_ends_early_by_less_than_a_unit() {
     }
 }
 
-/// R4: a lease that is over stays over, however long nothing comes but ticks; also what a former set's place has left.
+/// R4: an ended lease stays ended, even if nothing but ticks comes for long; also one of a former set at this place.
 #[test]
 fn r4_a_lease_that_is_over_stays_over() {
     let mut stage = with_a_session(Policy::Random);
@@ -332,7 +331,7 @@ fn r7_more_key_groups_than_a_pipeline_holds_are_refused() {
     }
 }
 
-/// A replica that leads no session learns of the switch by HELLO, as from the soft engine.
+/// A replica without a session learns of the switch by HELLO, as from the soft engine.
 #[test]
 fn hello_is_answered_by_state() {
     let mut stage = Stage::new(Policy::Random);
@@ -342,7 +341,7 @@ fn hello_is_answered_by_state() {
     assert_eq!(verdict, Verdict::Ok);
 }
 
-/// An empty datagram comes, and comes again: nothing of it can be damaged.
+/// An empty datagram is repeated: it has nothing to damage.
 #[test]
 fn an_empty_datagram_is_repeated() {
     for how in [0, 81, 255] {

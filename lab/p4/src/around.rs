@@ -1,5 +1,5 @@
-//! Who is around the switch under test: ports, addresses, the markers that tell when a pass is over; and where a packet that goes round has
-//! what only such a packet has.
+//! The surroundings of the switch under test: ports, addresses, and the markers that show the end of a pass; positions in recirculated
+//! packets.
 
 use crate::frame::{CPU, Host, MF, byte, word32};
 
@@ -10,15 +10,13 @@ pub(crate) const NEIGHBOURS: u16 = 2;
 /// MAC and IPv4 address of the switch, and of the next hop to [`NEIGHBOUR`]'s network.
 pub(crate) const SWITCH: ([u8; 6], u32) = ([2, 0, 0, 0, 0, 0xFE], 0x0A00_00FE);
 pub(crate) const NEIGHBOUR: ([u8; 6], u32) = ([2, 0, 0, 0, 9, 9], 0x0A09_0000);
-/// The UDP port of `p4/headers.p4`.
 pub(crate) const UDP_PORT: u16 = 7700;
 
-/// Behind the header: where a packet that goes round has what only such a packet has.
+/// Offset of the header that only recirculated packets have.
 pub(crate) const ROUND: usize = MF + 24;
 /// Bytes of a record of SUBMIT, and of SUBMIT without records, with its UDP header.
 pub(crate) const RECORD: usize = 28;
 pub(crate) const SUBMIT: usize = 8 + 56;
-/// Bytes of a preference.
 pub(crate) const PREFERENCE: usize = 8;
 
 impl Host {
@@ -26,13 +24,12 @@ impl Host {
         Self { mac: [2, 0, 0, 0, 1, number], ip: 0x0A00_0000 | u32::from(number), port: 0x1F00 | u16::from(number) }
     }
 
-    /// A datagram to the switch.
     pub(crate) fn to_switch(self, datagram: &[u8]) -> Vec<u8> {
         self.to((SWITCH.0, SWITCH.1, UDP_PORT), datagram)
     }
 }
 
-/// The address that markers for a port have.
+/// The destination address of markers for a port.
 pub(crate) fn marker_to(port: u16) -> [u8; 6] {
     let [high, low] = port.to_be_bytes();
     [2, 0xFF, 0, 0, high, low]
@@ -45,7 +42,7 @@ pub(crate) fn marker(port: u16) -> Vec<u8> {
     frame
 }
 
-/// What a frame that leaves is, for counts.
+/// The name of an outgoing frame, for counts.
 pub(crate) fn named(port: u16, frame: &[u8]) -> &'static str {
     use midflight_wire::Operation;
     if port == CPU {

@@ -1,4 +1,4 @@
-//! A running BMv2 switch with one of the programs, between ports whose far ends are here.
+//! A running BMv2 switch with one of the programs; this process holds the far ends of its ports.
 
 use crate::around::{CLIENTS, EXECUTORS, NEIGHBOUR, NEIGHBOURS, SWITCH, marker, marker_to};
 use crate::frame::{CPU, RECIRCULATION};
@@ -13,18 +13,17 @@ use std::time::Duration;
 
 const PORTS: [u16; 5] = [CLIENTS, EXECUTORS, NEIGHBOURS, RECIRCULATION, CPU];
 
-/// What the controller enters.
 #[derive(Clone, Debug)]
 pub(crate) struct Entered {
     pub(crate) epoch: u32,
     /// Slot, generation, address and port.
     pub(crate) slots: Vec<(u32, u32, u32, u16)>,
-    /// Entries of each level, and how many of them tasks may have.
+    /// Entries of each level, and how many of them tasks may use.
     pub(crate) size: u32,
     pub(crate) room: u32,
-    /// Where serial numbers begin.
+    /// First serial number.
     pub(crate) start: u32,
-    /// Slots that the switch has room for, a power of two.
+    /// Capacity for slots, a power of two.
     pub(crate) slot_cells: u32,
 }
 
@@ -33,7 +32,7 @@ pub(crate) struct Bmv2 {
     pub(crate) process: Process,
     tables: Tables,
     ports: Vec<Port>,
-    /// How long it may take to send out a frame.
+    /// Timeout for an outgoing frame.
     pub(crate) patience: Duration,
 }
 
@@ -72,13 +71,12 @@ impl Bmv2 {
         self.tables.add_route((NEIGHBOUR.1, 16), via).map(drop)
     }
 
-    /// All cells of a register.
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
         self.tables.register(name)
     }
 
-    /// Sends a frame in by a port, and returns all that comes out, in the order of each port. Behind the frame goes a marker for each
-    /// port: when it has come out there, nothing more can come.
+    /// Sends a frame in by a port, and returns all that comes out, in the order of each port. A marker for each port follows the frame:
+    /// after it has come out there, nothing more can come.
     pub(crate) fn pass(&mut self, by: u16, frame: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, P4Error> {
         let Self { process, ports, patience, .. } = self;
         let missing = || P4Error::Switch { what: format!("has no port {by}") };

@@ -1,4 +1,4 @@
-//! The same packets into BMv2 and into the model: the same packets out, and the same registers.
+//! Sends the same packets into BMv2 and into the model: the outputs and the registers must be equal.
 
 use crate::around::{CLIENTS, named};
 use crate::bmv2::{Bmv2, Entered};
@@ -14,58 +14,57 @@ use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Entries of each level: few, so that queues are full and empty often.
+/// Entries of each level: few, so that queues are often full and empty.
 const SIZE: u32 = 4;
 /// Slots of the switch under test, as a power of two.
 const SLOT_BITS: u32 = 4;
-/// So many packets go round at most before one of them must go on.
+/// Most recirculating packets before one of them must continue.
 const FLIGHTS_MAX: usize = 12;
-/// Registers are compared after so many packets.
+/// Packets between two comparisons of registers.
 const EVERY: u32 = 500;
-/// After so many differences the rest says nothing new.
+/// After this many differences the run ends.
 const DIFFERENCES_MAX: usize = 10;
 
-/// The same for transcripts, whose queues have room for up to 100 tasks, and whose switches have up to 3,000 slots.
+/// The same for transcripts, whose queues have up to 100 tasks, and whose switches have up to 3,000 slots.
 const TRANSCRIPT_SIZE: u32 = 128;
 const TRANSCRIPT_SLOT_BITS: u32 = 12;
 /// The largest datagram that a frame carries.
 const DATAGRAM_MAX: usize = 1472;
 
-/// The macros for switches of this size.
 pub(crate) fn macros(size: u32, slot_bits: u32) -> Vec<String> {
     let cell_bits = (4 * size).trailing_zeros();
     vec![format!("CELL_BITS={cell_bits}"), format!("SLOT_BITS={slot_bits}")]
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    /// Packets that came from outside.
+    /// Packets from outside.
     pub packets: u32,
-    /// Passes, also of packets that went round.
+    /// Passes, including those of recirculated packets.
     pub passes: u32,
-    /// Datagrams of transcripts that were left out: of IPv6, or too long for a frame.
+    /// Omitted datagrams of transcripts: of IPv6, or too long for a frame.
     pub left_out: u32,
-    /// How often registers were compared.
+    /// Comparisons of registers.
     pub registers: u32,
-    /// What the model says must come out, counted: by operation, `nothing`, `forwarded`.
+    /// Expected outputs, counted: by operation, `nothing`, `forwarded`.
     pub seen: BTreeMap<&'static str, u32>,
-    /// Differences, each in words.
+    /// Differences, each as a sentence.
     pub differences: Vec<String>,
 }
 
-/// Random packets into both, from this seed.
+/// Sends random packets from this seed into both.
 ///
 /// # Errors
-/// Where the program does not compile or the switch does not run. Differences are no error.
+/// If the program does not compile or the switch does not run. Differences are no error.
 pub fn random(tools: &Bmv2Tools, program: Program, packets: u32, seed: u64) -> Result<Compared, P4Error> {
     random_planted(tools, program, &[], packets, seed)
 }
 
-/// The same with changes in the sources, which must show as differences.
+/// The same with changed sources, which must show as differences.
 ///
 /// # Errors
-/// As [`random`]; where a source has no such text.
+/// As [`random`]; if a source has no such text.
 pub fn random_planted(
     tools: &Bmv2Tools,
     program: Program,
@@ -82,11 +81,11 @@ pub fn random_planted(
     apart(|| Both::start(tools, program, &json, &entered)?.random(&mut Draw::new(entered.clone(), rng), packets))
 }
 
-/// The datagrams of transcripts into both: files' names and texts. Each switch of a transcript is a switch of its own; its
-/// slots are registered from the start.
+/// Sends the datagrams of transcripts into both: files' names and texts. Each switch of a transcript is a separate switch, with its slots
+/// registered from the start.
 ///
 /// # Errors
-/// As [`random`]; where a transcript makes no sense.
+/// As [`random`]; if a transcript is invalid.
 pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String)]) -> Result<Compared, P4Error> {
     let folder = tools.folder()?;
     let json = tools.compile(program, &[], &macros(TRANSCRIPT_SIZE, TRANSCRIPT_SLOT_BITS), folder.path())?;
@@ -102,7 +101,7 @@ pub fn transcripts(tools: &Bmv2Tools, program: Program, files: &[(String, String
     Ok(all)
 }
 
-/// On a thread of its own, which enters a network namespace that ends with it.
+/// Runs on a separate thread, which enters a network namespace that ends with it.
 fn apart<T: Send>(act: impl FnOnce() -> Result<T, P4Error> + Send) -> Result<T, P4Error> {
     std::thread::scope(|scope| scope.spawn(act).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
@@ -118,11 +117,10 @@ impl Compared {
     }
 }
 
-/// The switch and the model.
 struct Both {
     switch: Bmv2,
     twin: Twin,
-    /// Packets on their way round: in the model, and as the switch sent them.
+    /// Recirculating packets: in the model, and as the switch sent them.
     flights: Vec<(Flight, Vec<u8>)>,
     compared: Compared,
 }
@@ -153,7 +151,7 @@ impl Both {
         Ok(self.compared)
     }
 
-    /// Datagrams one by one, each with all its passes.
+    /// Sends datagrams one by one, each with all its passes.
     fn datagrams(mut self, datagrams: &[(Host, Vec<u8>)]) -> Result<Compared, P4Error> {
         for (from, datagram) in datagrams {
             if self.is_hopeless() {
@@ -180,7 +178,7 @@ impl Both {
         self.pass(by, frame, expected)
     }
 
-    /// One more pass of one of the packets that go round.
+    /// One more pass of a recirculating packet.
     fn again(&mut self, at: usize) -> Result<(), P4Error> {
         let (flight, frame) = self.flights.swap_remove(at);
         let expected = self.twin.again(flight);
@@ -230,7 +228,7 @@ impl Both {
         Ok(())
     }
 
-    /// What comes out, for counts.
+    /// The outputs, for counts.
     fn names(&self, expected: &Expected) -> Vec<&'static str> {
         let mut names: Vec<_> = expected.round.iter().map(|flight| self.twin.named(flight)).collect();
         names.extend(expected.frame.iter().map(|(port, frame)| named(*port, frame)));

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of this crate.
 
 use midflight_net::LabError;
 use std::io;
@@ -6,42 +6,42 @@ use std::io;
 /// Why a program was not compiled, run or compared.
 #[derive(Debug, thiserror::Error)]
 pub enum P4Error {
-    /// A tool is not there.
+    /// A tool is missing.
     #[error(
         "{tool} is missing: set {variable} to it, or to its folder, or put it into PATH; it is built from {repository}"
     )]
     Missing {
-        /// Its name.
+        /// Name of the tool.
         tool: &'static str,
-        /// The environment variable that may name it.
+        /// The environment variable for its path.
         variable: &'static str,
-        /// Where its source is.
+        /// Repository of its source.
         repository: &'static str,
     },
-    /// A variable names something else than the tool.
+    /// A variable does not name the tool.
     #[error("{variable} is {named}, which neither is {tool} nor a folder that has it: correct it, or unset it")]
     Named {
         /// The tool.
         tool: &'static str,
         /// The environment variable.
         variable: &'static str,
-        /// What it says.
+        /// Its value.
         named: String,
     },
-    /// A right or a command of this machine that a comparison needs.
+    /// The machine lacks a right or a command for a comparison.
     #[error("this machine does not let us {what}: {source}; as root, with iproute2, it does")]
     NotHere {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
     /// The compiler refused a program.
     #[error("{program} does not compile:\n{said}")]
     Compiler {
-        /// Which one.
+        /// The program.
         program: String,
-        /// What it wrote.
+        /// The compiler's output.
         said: String,
     },
     /// The compiler has written nothing.
@@ -50,38 +50,38 @@ pub enum P4Error {
         /// Its path.
         compiler: String,
     },
-    /// The compiler has written a part of a program.
+    /// The compiler has written only a part of a program.
     #[error(
         "the compiled program {path} is not whole ({error}): is there no room on that disk? TMPDIR names another folder"
     )]
     Cut {
-        /// Its file.
+        /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The parser's error.
         error: serde_json::Error,
     },
-    /// The compiler does not know a target.
+    /// The compiler does not support a target.
     #[error("the compiler was built without {target} ({said}); p4c's back end for Tofino has it")]
     NoTarget {
-        /// Which one.
+        /// The target.
         target: &'static str,
-        /// What it wrote.
+        /// The compiler's output.
         said: String,
     },
-    /// What a tool wrote about a program, or a report of it, is not as expected.
+    /// A tool's output about a program, or a report of it, is not as expected.
     #[error("the report of {program}: {what}")]
     Report {
-        /// Which one.
+        /// The program.
         program: &'static str,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// A change has no place.
+    /// A planted change does not match the source.
     #[error("p4/{file} has no text {text:?}")]
     Planted {
         /// The source.
         file: &'static str,
-        /// What is not in it.
+        /// The missing text.
         text: &'static str,
     },
     /// The port of its Thrift interface is taken.
@@ -92,7 +92,7 @@ pub enum P4Error {
     Taken {
         /// The port.
         port: u16,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The switch runs another program.
@@ -101,17 +101,17 @@ pub enum P4Error {
          switch` to start one"
     )]
     Pipeline,
-    /// Its tables are not as they were left.
+    /// The switch's tables were changed by others.
     #[error(
         "the switch's table {table} has {there} entries instead of {ours}: it has lost them, or another controller has \
          changed them; a new start begins with empty tables and a new epoch"
     )]
     Tables {
-        /// Which one.
+        /// The table.
         table: &'static str,
-        /// How many entries it has.
+        /// Entries in the switch.
         there: u32,
-        /// How many this process has entered.
+        /// Entries added by this process.
         ours: u32,
     },
     /// The kernel forwards between the switch's interfaces.
@@ -120,33 +120,33 @@ pub enum P4Error {
          sysctl -w net.ipv4.conf.{interface}.forwarding=0 (or net.ipv4.ip_forward=0) first"
     )]
     Forwards {
-        /// At this interface.
+        /// The interface.
         interface: String,
     },
     /// An interface cannot be a port.
     #[error(transparent)]
     Interface(#[from] LabError),
-    /// It was asked to end before the switch served.
+    /// Interrupted before the switch served.
     #[error("interrupted before the switch has started")]
     Interrupted,
     /// The switch ended, or did not start.
     #[error("simple_switch {what}")]
     Switch {
-        /// What it did.
+        /// The event.
         what: String,
     },
-    /// A call to the switch failed: a pipeline that is not this program's, say.
+    /// A call to the switch failed, for example because it runs another program.
     #[error("the switch's Thrift interface: {what}")]
     Thrift {
-        /// What was asked, and what came.
+        /// The call and its result.
         what: String,
     },
-    /// The machine did not let us.
+    /// A system call failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
     /// A transcript could not be run.
@@ -154,7 +154,7 @@ pub enum P4Error {
     Transcript {
         /// Its file.
         name: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
     /// The model refuses the program's size.
@@ -164,7 +164,7 @@ pub enum P4Error {
 }
 
 impl P4Error {
-    /// Whether nothing was begun, for want of a tool or of a right.
+    /// Whether nothing was begun, because a tool or a right is missing.
     #[must_use]
     pub fn is_for_want_of_something(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! What can be wrong with a switch, and how it is named. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
+//! Failures of a switch and their errors. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
 
 use crate::around::CLIENTS;
 use crate::bmv2::{Bmv2, enter_a_new_namespace};
@@ -16,7 +16,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// On a thread of its own, which may enter a network namespace.
+/// Runs on a separate thread, which may enter a network namespace.
 fn skipping(act: impl FnOnce(&Bmv2Tools) -> Result<(), P4Error> + Send) {
     let act = || Bmv2Tools::find().and_then(|tools| act(&tools));
     let done = std::thread::scope(|scope| scope.spawn(act).join().expect("no panic"));
@@ -26,7 +26,7 @@ fn skipping(act: impl FnOnce(&Bmv2Tools) -> Result<(), P4Error> + Send) {
     }
 }
 
-/// With the safe program in a switch.
+/// Runs with the safe program in a switch.
 fn with_switch(act: impl FnOnce(Bmv2) -> Result<(), P4Error> + Send) {
     skipping(|tools| {
         let folder = tools.folder()?;
@@ -137,7 +137,7 @@ fn bind(socket: &UdpSocket, link: &str) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Any user of the machine may bind a socket to the recirculation port's link, and what comes by it is believed.
+/// Any user of the machine may bind a socket to the recirculation port's link, whose packets the parser trusts.
 #[test]
 fn t11_what_a_user_sends_into_the_switchs_own_links_is_nothing() {
     skipping(|tools| {
@@ -153,7 +153,7 @@ fn t11_what_a_user_sends_into_the_switchs_own_links_is_nothing() {
                 socket.send_to(&rest(), to).map_err(P4Error::io("send a datagram"))?;
             }
         }
-        // Behind them by the same link, what goes round indeed.
+        // After them, by the same link, a really recirculated packet.
         let host = Host { mac: [2, 0, 0, 0, 0, 1], ip: 0x0A00_0001, port: 4000 };
         Port::open(0, "mfloop7700")?.send(&host.to(([2, 0, 0, 0, 0, 2], 0x0A00_00FE, 7700), &rest()))?;
         let until = Instant::now() + Duration::from_secs(10);

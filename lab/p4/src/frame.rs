@@ -1,15 +1,15 @@
-//! Frames: where their parts begin, and what answers them.
+//! Frames: offsets of their parts, and answers to them.
 
 /// As in `p4/target/v1model.p4`.
 pub(crate) const RECIRCULATION: u16 = 68;
 pub(crate) const CPU: u16 = 192;
 
-/// Where the parts of a frame begin.
+/// Offsets of a frame's parts.
 pub(crate) const IP: usize = 14;
 pub(crate) const UDP: usize = 34;
 pub(crate) const MF: usize = 42;
 
-/// Big-endian numbers in a frame; what is beyond its end is 0.
+/// Big-endian numbers in a frame; 0 beyond its end.
 pub(crate) fn byte(frame: &[u8], at: usize) -> u8 {
     frame.get(at).copied().unwrap_or(0)
 }
@@ -22,7 +22,6 @@ pub(crate) fn word32(frame: &[u8], at: usize) -> u32 {
     u32::from(word16(frame, at)) << 16 | u32::from(word16(frame, at + 2))
 }
 
-/// A participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) mac: [u8; 6],
@@ -50,7 +49,6 @@ impl Host {
     }
 }
 
-/// Writes the checksum of the IP header.
 pub(crate) fn seal(frame: &mut [u8]) {
     if frame.len() < UDP {
         return;
@@ -62,7 +60,7 @@ pub(crate) fn seal(frame: &mut [u8]) {
     frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The answer to a question: a datagram that goes back to where the frame came from.
+/// An answer: a datagram back to the sender of the request.
 pub(crate) fn answer(question: &[u8], datagram: &[u8]) -> Vec<u8> {
     let host = Host {
         mac: std::array::from_fn(|at| byte(question, at)),
@@ -71,7 +69,7 @@ pub(crate) fn answer(question: &[u8], datagram: &[u8]) -> Vec<u8> {
     };
     let mac = std::array::from_fn(|at| byte(question, 6 + at));
     let mut frame = host.to((mac, word32(question, IP + 12), word16(question, UDP)), datagram);
-    // What the answer does not set stays as it was: the fragment's flags.
+    // The other fields stay as they were: the fragment's flags.
     frame[IP + 6..IP + 8].copy_from_slice(&question[IP + 6..IP + 8]);
     seal(&mut frame);
     frame

@@ -1,4 +1,4 @@
-//! What the switches of a transcript hear: the datagrams that its asic engines are given, wait by wait.
+//! The datagrams that a transcript's asic engines receive, wait by wait.
 
 use crate::P4Error;
 use crate::bmv2::Entered;
@@ -9,30 +9,28 @@ use midflight_wire::{Packet, parse};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-/// One switch of a transcript.
 pub(crate) struct Switch {
     epoch: u32,
-    /// Tasks of each level that there is room for.
+    /// Room for tasks of each level.
     room: u32,
     slots: BTreeSet<(u32, u32, u32, u16)>,
-    /// In order; without those of IPv6, which the program only forwards.
+    /// In order, without those of IPv6, which the program only forwards.
     pub(crate) datagrams: Vec<(Host, Vec<u8>)>,
-    /// How many those are.
+    /// Number of IPv6 datagrams.
     pub(crate) of_ipv6: u32,
-    /// What the asic engine answered to each.
+    /// The asic engine's answers to each.
     #[cfg(test)]
     pub(crate) answers: Vec<Vec<Vec<u8>>>,
 }
 
 impl Switch {
-    /// What its controller enters, where it has this size.
+    /// The controller's entries for this size.
     pub(crate) fn entered(&self, size: u32, slot_cells: u32) -> Entered {
         let slots = self.slots.iter().copied().filter(|&(slot, ..)| slot < slot_cells).collect();
         Entered { epoch: self.epoch, slots, size, room: self.room.min(size), start: 0, slot_cells }
     }
 }
 
-/// The switches of a transcript.
 pub(crate) fn switches(name: &str, transcript: &str) -> Result<Vec<Switch>, P4Error> {
     let refused = |what: String| P4Error::Transcript { name: name.to_owned(), what };
     let (mut all, mut refusal): (Vec<(u32, u32, Heard)>, _) = (Vec::new(), None);
@@ -75,7 +73,7 @@ pub(crate) fn switches(name: &str, transcript: &str) -> Result<Vec<Switch>, P4Er
     Ok(all.into_iter().map(switch).collect())
 }
 
-/// The slots that an answer gives.
+/// The slots in an answer.
 fn registered(to: SocketAddr, answer: &[u8]) -> Vec<(u32, u32, u32, u16)> {
     let (Some(host), Ok(Packet::Registered(_, names))) = (host(to), parse(answer)) else { return Vec::new() };
     names.iter().map(|name| (name.slot.get(), name.generation.get(), host.ip, host.port)).collect()

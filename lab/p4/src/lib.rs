@@ -1,22 +1,22 @@
-//! The P4 programs in `p4/`: finding their tools, compiling them, running them in BMv2 for a controller, and holding them to the model of a
+//! The P4 programs in `p4/`: finds their tools, compiles them, runs them in BMv2 for a controller, and compares them with the model of a
 //! switch (feature `compare`).
 //!
-//! `docs/internals/p4.md` says what is compared with what, and how to read the programs.
+//! `docs/internals/p4.md` describes the comparison, and how to read the programs.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `sources` | the programs' sources |
-//! | `tofino` | compiling for Tofino, and what the compiler says of a program |
-//! | `tools` | where the compilers and BMv2 are, and how long they may take; compiling for BMv2 |
-//! | `run` | a compiler that runs |
+//! | `tofino` | compiling for Tofino, and the compiler's report |
+//! | `tools` | paths and timeouts of the compilers and BMv2; compiling for BMv2 |
+//! | `run` | runs a compiler |
 //! | `process`, `thrift`, `tables`, `ports` | a running switch: its process, its tables and registers, its ports |
-//! | `live` | the same as a controller needs it, at a machine's interfaces |
+//! | `live` | a switch for a controller, at a machine's interfaces |
 //! | `frame` | frames of the wire |
-//! | `bmv2`, `around` | the same as the comparison needs it, and who is around it |
-//! | `twin` | the model beside the switch: what must come out of a pass, and what the registers must be |
-//! | `random`, `heard` | frames of all kinds, drawn; the datagrams of transcripts |
-//! | `watch` | what a switch has lost, for who sees all its frames |
-//! | `differential` | both side by side |
+//! | `bmv2`, `around` | a switch for the comparison, and its surroundings |
+//! | `twin` | the model: expected results of a pass, and expected registers |
+//! | `random`, `heard` | random frames of all kinds; the datagrams of transcripts |
+//! | `watch` | finds a switch's lost tasks in its frames |
+//! | `differential` | compares switch and model |
 
 #[cfg(feature = "compare")]
 mod around;
@@ -60,7 +60,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// All.
+    /// All programs.
     pub const ALL: [Self; 2] = [Self::Safe, Self::Published];
 
     /// The name of its files.

@@ -16,17 +16,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const RETURN: u16 = 69;
 /// A MAC address that begins with the number of a port that does not exist, 255.
 const NOWHERE: &str = "02:ff:00:00:00:00";
-/// Packets that may wait for a port: one that goes round and finds no room is a lost task.
+/// Packets that may wait for a port: a recirculated packet without room is a lost task.
 const WAITING_MAX: i32 = 65_536;
-/// Interfaces that can be ports: so many numbers are below the recirculation port's.
+/// Most interfaces: their port numbers must be below the recirculation port's.
 pub const INTERFACES_MAX: usize = RECIRCULATION as usize;
-/// Next hops that there is room for: `ROUTES` of `p4/sizes.p4`.
+/// Capacity for next hops: `ROUTES` of `p4/sizes.p4`.
 pub const NEXT_HOPS_MAX: usize = 1_024;
 
-/// What a switch is to be.
+/// Options of a switch.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which program it runs.
+    /// The program to run.
     pub program: Program,
     /// The address that it serves.
     pub own: SocketAddrV4,
@@ -43,7 +43,7 @@ pub struct Options {
 /// A packet for the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// By which port it came.
+    /// Ingress port.
     port: u16,
     frame: Vec<u8>,
     length: usize,
@@ -54,18 +54,18 @@ pub struct Question {
 pub enum Came {
     /// A packet for the controller.
     Question(Question),
-    /// A frame that is none.
+    /// Another frame.
     Foreign,
-    /// There is none now.
+    /// Nothing now.
     Nothing,
 }
 
-/// Where a host is.
+/// The next hop to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// Behind which port.
+    /// Egress port.
     pub port: u16,
-    /// Its MAC address, or its router's.
+    /// MAC address of the host or its router.
     pub mac: [u8; 6],
 }
 
@@ -77,7 +77,6 @@ pub struct Live {
     cpu: Port,
     /// Readable when there is a packet for the controller, and when the process has ended.
     descriptor: OwnedFd,
-    /// MAC addresses of the interfaces.
     macs: Vec<[u8; 6]>,
     /// Handles of entries.
     slots: HashMap<u32, u32>,
@@ -85,7 +84,7 @@ pub struct Live {
     _pairs: Pairs,
 }
 
-/// The veth pairs of one switch, named after its UDP port; they go when this is dropped.
+/// The veth pairs of one switch, named after its UDP port; removed on drop.
 #[derive(Debug)]
 struct Pairs {
     cpu: [String; 2],
@@ -99,7 +98,7 @@ impl Pairs {
         for [near, far] in [&pairs.cpu, &pairs.round] {
             make_pair(near, far)?;
         }
-        // Of what the kernel sends there the first two bytes would be a port's number: this one does not exist.
+        // In frames from the kernel the first two bytes would be a port's number: this one does not exist.
         ip(&["link", "set", &pairs.cpu[1], "address", NOWHERE])?;
         for end in pairs.cpu.iter().chain(&pairs.round) {
             ethtool::single_frames(end)?;
@@ -110,7 +109,7 @@ impl Pairs {
 
 impl Drop for Pairs {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next start on this port.
+        // The next start on this port removes what remains.
         for [near, _] in [&self.cpu, &self.round] {
             let _ = remove_pair(near);
         }
@@ -118,7 +117,7 @@ impl Drop for Pairs {
 }
 
 impl Question {
-    /// A frame of the CPU port, if it has a whole IPv4 datagram for this UDP port.
+    /// A frame of the CPU port, if it has a complete IPv4 datagram for this UDP port.
     fn read(sent: &[u8], to: u16) -> Option<Self> {
         let (port, frame) = sent.split_first_chunk::<2>()?;
         let (ip_length, length) = (usize::from(word16(frame, IP + 2)), usize::from(word16(frame, UDP + 4)));
@@ -128,19 +127,19 @@ impl Question {
         is_ours.then(|| Self { port: u16::from_be_bytes(*port), frame: frame.to_vec(), length: length - (MF - UDP) })
     }
 
-    /// Who has sent it.
+    /// Its sender.
     #[must_use]
     pub fn from(&self) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::from(word32(&self.frame, IP + 12)), word16(&self.frame, UDP))
     }
 
-    /// From where it came: by which port, and from which MAC address.
+    /// The port and MAC address that it came from.
     #[must_use]
     pub fn came_from(&self) -> NextHop {
         NextHop { port: self.port, mac: std::array::from_fn(|at| byte(&self.frame, 6 + at)) }
     }
 
-    /// What it says.
+    /// Its payload.
     #[must_use]
     pub fn datagram(&self) -> &[u8] {
         self.frame.get(MF..MF + self.length).unwrap_or_default()
@@ -148,17 +147,17 @@ impl Question {
 }
 
 impl Live {
-    /// Compiles the program and starts the switch, in the network namespace of this thread. It ends with this thread, too.
+    /// Compiles the program and starts the switch, in the network namespace of this thread. It also ends with this thread.
     ///
     /// # Errors
-    /// Where an interface, a right or the program's place is missing, or somebody else has a switch here; [`P4Error::Interrupted`] once
-    /// the tools' flag is set.
+    /// If an interface, a right or the program's place is missing, or another switch runs here; [`P4Error::Interrupted`] once the tools'
+    /// flag is set.
     pub fn start(tools: &Bmv2Tools, options: &Options) -> Result<Self, P4Error> {
         let Options { program, own, epoch, interfaces, queue, .. } = options;
         // Before anything of another switch is touched.
         check_free()?;
         let macs = interfaces.iter().map(|name| prepare(name)).collect::<Result<_, _>>()?;
-        // The switch has read it when this returns, so that later nothing is on the disk, however this process ends.
+        // The switch has read it when this returns, so no file remains later, however this process ends.
         let folder = tools.folder()?;
         let json = tools.compile(*program, &[], &macros(options), folder.path())?;
         let compiled = std::fs::read(&json).map_err(P4Error::io("read the compiled program"))?;
@@ -192,10 +191,10 @@ impl Live {
         self.descriptor.as_fd()
     }
 
-    /// What came next for the controller, which serves this UDP port.
+    /// The next packet for the controller, which serves this UDP port.
     ///
     /// # Errors
-    /// Where the switch has ended.
+    /// If the switch has ended.
     pub fn next(&mut self, port: u16) -> Result<Came, P4Error> {
         match self.cpu.next()? {
             Some(sent) => Ok(Question::read(&sent, port).map_or(Came::Foreign, Came::Question)),
@@ -206,16 +205,16 @@ impl Live {
     /// Sends an answer back to where its question came from.
     ///
     /// # Errors
-    /// Where the CPU port takes no frame.
+    /// If the CPU port takes no frame.
     pub fn answer(&self, question: &Question, datagram: &[u8]) -> Result<(), P4Error> {
         let frame = answer(&question.frame, datagram);
         self.cpu.send(&[&question.port.to_be_bytes()[..], &frame].concat())
     }
 
-    /// Enters a slot with its generation, address and counter, in the place of what was entered for it; `None` only removes that.
+    /// Replaces a slot's entry by this generation, address and counter; `None` only removes it.
     ///
     /// # Errors
-    /// Where the switch does not answer, or has no room.
+    /// If the switch does not answer, or has no room.
     pub fn set_slot(&mut self, number: u32, entry: Option<(u32, SocketAddrV4, u32)>) -> Result<(), P4Error> {
         if let Some(handle) = self.slots.remove(&number) {
             self.process.or_its_end(self.tables.remove_slot(handle))?;
@@ -228,10 +227,10 @@ impl Live {
         Ok(())
     }
 
-    /// Where packets to a host go; `None`: they are dropped.
+    /// Sets the next hop of a host; `None`: its packets are dropped.
     ///
     /// # Errors
-    /// Where the switch does not answer, or has no room.
+    /// If the switch does not answer, or has no room.
     pub fn set_next_hop(&mut self, host: Ipv4Addr, next: Option<NextHop>) -> Result<(), P4Error> {
         if let Some(handle) = self.next_hops.remove(&host) {
             self.process.or_its_end(self.tables.remove_route(handle))?;
@@ -250,10 +249,10 @@ impl Live {
         self.process.kill();
     }
 
-    /// Whether the switch still runs and its tables have what was entered. Returns how many tasks of each level are queued.
+    /// Checks that the switch still runs and its tables have this process's entries. Returns the number of queued tasks of each level.
     ///
     /// # Errors
-    /// Says what is not as it should be.
+    /// Describes the first failure.
     pub fn check(&mut self) -> Result<[u32; 4], P4Error> {
         self.process.check()?;
         let checked = self.tables.check().and_then(|()| self.tables.queued());
@@ -261,7 +260,7 @@ impl Live {
     }
 }
 
-/// An interface becomes a port.
+/// Makes an interface a port.
 fn prepare(interface: &str) -> Result<[u8; 6], P4Error> {
     let mac = ethtool::mac_address(interface)?;
     let forwards = std::fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"));
@@ -310,7 +309,7 @@ mod tests {
         assert_eq!(read.came_from(), NextHop { port: 1, mac: [2, 0, 0, 0, 0, 1] });
     }
 
-    /// T11: what is cut, padded or foreign is no question, or has only what belongs to it.
+    /// T11: truncated, padded and foreign frames are no questions, or yield only their own bytes.
     #[test]
     fn t11_cut_and_foreign_frames_are_no_questions() {
         let sent = question(b"hello");

@@ -1,4 +1,4 @@
-//! The ports of a switch that are no interfaces of a machine: veth pairs, whose far end is a raw socket here, or another port.
+//! Ports of a switch that are not interfaces of the machine: veth pairs, whose far end is a raw socket here, or another port.
 
 use crate::P4Error;
 use midflight_children::be_ours_alone;
@@ -11,11 +11,10 @@ use {
     std::time::{Duration, Instant},
 };
 
-/// The largest frame.
 const FRAME_MAX: usize = 2048;
 /// `ETH_P_ALL`, as sockets take it.
 const ALL_FRAMES: u16 = (libc::ETH_P_ALL as u16).to_be();
-/// Room for a frame of 1,514 bytes with what goes in front of it, or with the headers of a packet that goes round.
+/// Room for a frame of 1,514 bytes with a header before it, or with the headers of a recirculated packet.
 const MTU: u32 = 2000;
 
 /// Runs `ip` in the network namespace of this thread.
@@ -30,9 +29,9 @@ pub(crate) fn ip(arguments: &[&str]) -> Result<(), P4Error> {
     Err(P4Error::io(format!("run ip {}", arguments.join(" ")))(io::Error::other(said)))
 }
 
-/// Makes a veth pair that carries nothing but what is sent into it; one that has this name already goes first.
+/// Makes a veth pair that carries only explicitly sent frames; removes an existing one of this name first.
 pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), P4Error> {
-    let _ = remove_pair(near); // as a rule there is none
+    let _ = remove_pair(near); // usually there is none
     let mtu = MTU.to_string();
     ip(&["link", "add", near, "mtu", &mtu, "type", "veth", "peer", "name", far, "mtu", &mtu])?;
     for end in [near, far] {
@@ -46,21 +45,19 @@ pub(crate) fn make_pair(near: &str, far: &str) -> Result<(), P4Error> {
     Ok(())
 }
 
-/// Removes it again.
 pub(crate) fn remove_pair(near: &str) -> Result<(), P4Error> {
     ip(&["link", "delete", near])
 }
 
-/// The far end of a port.
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// The switch's number of it.
+    /// Port number in the switch.
     pub(crate) number: u16,
     socket: OwnedFd,
 }
 
 impl Port {
-    /// The far end of a pair, of the port with this number.
+    /// Opens the far end of the pair of this port.
     pub(crate) fn open(number: u16, far: &str) -> Result<Self, P4Error> {
         let socket = Self::socket(far).map_err(P4Error::not_here("open a raw socket"))?;
         Ok(Self { number, socket })
@@ -70,7 +67,7 @@ impl Port {
         self.socket.as_fd()
     }
 
-    /// Not a port: sees all frames of all interfaces, in both directions.
+    /// Not a port: receives all frames of all interfaces, in both directions.
     #[cfg(feature = "compare")]
     pub(crate) fn all(buffer: usize) -> Result<Self, P4Error> {
         let open = || {
@@ -113,13 +110,12 @@ impl Port {
         Ok(socket)
     }
 
-    /// Puts a frame into the switch by this port.
     pub(crate) fn send(&self, frame: &[u8]) -> Result<(), P4Error> {
         let sent = rustix::net::send(&self.socket, frame, rustix::net::SendFlags::empty());
         sent.map(drop).map_err(|error| P4Error::io(format!("send to port {}", self.number))(error.into()))
     }
 
-    /// The next frame that the switch has sent out by this port, if there is one.
+    /// The next frame from the switch by this port, if any.
     pub(crate) fn next(&self) -> Result<Option<Vec<u8>>, P4Error> {
         let mut frame = [0; FRAME_MAX];
         loop {
@@ -134,14 +130,14 @@ impl Port {
         }
     }
 
-    /// Until a frame has come, or this time has passed.
+    /// Waits until a frame has come, or this time has passed.
     #[cfg(feature = "compare")]
     pub(crate) fn wait(&self, time: Duration) {
         // A wait that a signal interrupts is a short wait.
         let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timespec(time)));
     }
 
-    /// The same, if one comes within this time and before `end` is readable.
+    /// The next frame, if one comes within this time and before `end` is readable.
     #[cfg(feature = "compare")]
     pub(crate) fn receive(&self, patience: Duration, end: BorrowedFd<'_>) -> Result<Option<Vec<u8>>, P4Error> {
         let until = Instant::now() + patience;
@@ -153,7 +149,7 @@ impl Port {
             let mut both = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
             // A wait that a signal interrupts is a short wait.
             let _ = poll(&mut both, Some(&timespec(left)));
-            // What came before the end counts.
+            // A frame before the end counts.
             if left.is_zero() || !both[0].revents().is_empty() {
                 return self.next();
             }

@@ -14,14 +14,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Where it listens for its controller, on this machine: BMv2's own default, so that `simple_switch_CLI` finds it.
+/// Port for the controller on this machine: BMv2's default, so that `simple_switch_CLI` finds it.
 pub(crate) const THRIFT_PORT: u16 = 9090;
 
 const CONNECT_EVERY: Duration = Duration::from_millis(50);
-/// How long after its connections have broken it may be there.
+/// How long the process may outlive its connections.
 const TO_END: Duration = Duration::from_secs(1);
 
-/// So much of what it says is kept: the last of it.
+/// Bytes of its output to keep.
 const SAID_BYTES: usize = 4096;
 
 /// A running switch; it ends when this is dropped, and with the thread that has started it.
@@ -30,12 +30,11 @@ pub(crate) struct Process {
     child: Child,
     /// Readable once it has ended.
     descriptor: OwnedFd,
-    /// What it writes to stdout and stderr.
     said: Outputs,
 }
 
 impl Process {
-    /// Starts it with a compiled program and these ports: their numbers, their interfaces.
+    /// Starts it with a compiled program and these ports: numbers and interfaces.
     pub(crate) fn start(tools: &Bmv2Tools, json: &Path, ports: &[(u16, &str)]) -> Result<(Self, Thrift), P4Error> {
         check_free()?;
         let mut command = Command::new(&tools.switch);
@@ -45,14 +44,14 @@ impl Process {
         command.arg("--thrift-port").arg(THRIFT_PORT.to_string()).arg(json);
         let failed = |error| P4Error::io(format!("run {}", tools.switch.display()))(error);
         let (reader, writer) = io::pipe().map_err(failed)?;
-        // It says some of its reasons on stdout.
+        // It writes some of its reasons to stdout.
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         be_ours_alone(&mut command);
         let said = Outputs::listen("mf-bmv2-log", reader, SAID_BYTES, ()).map_err(failed)?;
         let mut child = command.spawn().map_err(failed)?;
-        drop(command); // it has the pipe's other end
+        drop(command); // it holds the pipe's other end
         let descriptor = descriptor(&child).inspect_err(|_| {
-            let _ = kill_with_its_own(&mut child); // the first error is told
+            let _ = kill_with_its_own(&mut child); // the first error is returned
         })?;
         let mut process = Self { child, descriptor, said };
         let thrift = process.connect(tools)?;
@@ -64,7 +63,7 @@ impl Process {
         let until = Instant::now() + starting;
         let path = tools.switch.display();
         loop {
-            // Who has named another program sees which.
+            // Shows users of another program its path.
             self.check().map_err(|error| match error {
                 P4Error::Switch { what } => P4Error::Switch { what: format!("({path}) {what}") },
                 other => other,
@@ -88,19 +87,19 @@ impl Process {
         self.descriptor.as_fd()
     }
 
-    /// An error once it has ended: how, and what it said last.
+    /// An error once it has ended: how, and its last output.
     pub(crate) fn check(&mut self) -> Result<(), P4Error> {
         let Some(status) = self.child.try_wait().map_err(P4Error::io("wait for simple_switch"))? else { return Ok(()) };
         let said = self.said.last_lines();
         let last = said.lines().next_back().map(|line| format!("; it said: {line}"));
-        // These signals come from outside: it has nothing to say to that.
+        // These signals come from outside, so its output does not explain them.
         let was_ended = matches!(status.signal(), Some(libc::SIGKILL | libc::SIGTERM));
         let last = last.filter(|_| !was_ended).unwrap_or_default();
         Err(P4Error::Switch { what: format!("{}{last}", how(status)) })
     }
 
-    /// What a call to it has brought. Where that failed because the switch has ended, this is the error: its connections break a moment
-    /// before the process is seen to have ended.
+    /// Returns a call's result. If the call failed because the switch has ended, returns that error: its connections break a moment before
+    /// the process is seen to have ended.
     pub(crate) fn or_its_end<T>(&mut self, called: Result<T, P4Error>) -> Result<T, P4Error> {
         let until = Instant::now() + TO_END;
         while called.is_err() && Instant::now() < until {
@@ -121,7 +120,7 @@ impl Process {
     }
 }
 
-/// Whether there is no switch yet: it would answer in the place of ours.
+/// Checks that no other switch runs, which would answer in the place of ours.
 pub(crate) fn check_free() -> Result<(), P4Error> {
     let taken = |source| P4Error::Taken { port: THRIFT_PORT, source };
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, THRIFT_PORT)).map(drop).map_err(taken)

@@ -1,4 +1,4 @@
-//! Frames of all kinds that can reach a switch, drawn.
+//! Draws random frames of all kinds that can reach a switch.
 
 use crate::around::{CLIENTS, EXECUTORS, NEIGHBOUR, SWITCH, UDP_PORT};
 use crate::bmv2::Entered;
@@ -14,7 +14,7 @@ const EXECUTORS_OF_TEST: u8 = 4;
 const FIRST_EXECUTOR: u8 = 100;
 const EPOCH: u32 = 0x0E90_C401;
 
-/// Draws frames, and knows what the participants have sent.
+/// Draws frames, and tracks what the participants have sent.
 pub(crate) struct Draw {
     rng: Pcg64Mcg,
     entered: Entered,
@@ -23,7 +23,7 @@ pub(crate) struct Draw {
     sequence: u32,
 }
 
-/// What the controller enters for such a test: queues of `size` entries, serial numbers from `start`.
+/// The controller's entries for such a test: queues of `size` entries, serial numbers from `start`.
 pub(crate) fn entered(size: u32, slot_cells: u32, start: u32) -> Entered {
     let slots = (0..2 * u32::from(EXECUTORS_OF_TEST)).map(|slot| {
         let Host { ip, port, .. } = Host::numbered(FIRST_EXECUTOR + slot as u8 / 2);
@@ -42,7 +42,6 @@ impl Draw {
         &mut self.rng
     }
 
-    /// A frame, and the port by which it comes.
     pub(crate) fn frame(&mut self) -> (u16, Vec<u8>) {
         match self.rng.random_range(0..100) {
             0..36 => (CLIENTS, self.submit()),
@@ -55,7 +54,7 @@ impl Draw {
         }
     }
 
-    /// With any service, identification and hops, as senders and routers leave them.
+    /// Randomises service, identification and hops, as senders and routers do.
     fn sent(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
         frame[IP + 1] = self.rng.random();
         frame[IP + 4] = self.rng.random();
@@ -70,7 +69,7 @@ impl Draw {
 
     fn task(&mut self) -> TaskInfo {
         let rng = &mut self.rng;
-        // Mostly levels that exist and lawful arguments; mostly tasks that any executor may run.
+        // Mostly existing levels and lawful arguments; mostly tasks that any executor may run.
         let priority = if rng.random_bool(0.95) { rng.random_range(1..=4) } else { rng.random() };
         let argument_length = if rng.random_bool(0.95) { rng.random_range(0..=16) } else { rng.random() };
         let resources = if rng.random_bool(0.6) { 0 } else { 1 << rng.random_range(0..3) };
@@ -111,7 +110,7 @@ impl Draw {
         self.sent(from.to_switch(&packet(&retrieve, &[wait])))
     }
 
-    /// Of a registered slot; now and then with a counter that is not later than its last.
+    /// Of a registered slot; sometimes with a counter that is not later than its last.
     fn retrieve(&mut self) -> Vec<u8> {
         let at = self.rng.random_range(0..self.entered.slots.len());
         let (slot, generation, ..) = self.entered.slots[at];
@@ -128,7 +127,7 @@ impl Draw {
         self.poll(EPOCH, (slot, generation), from, counter)
     }
 
-    /// Of a foreign epoch, another generation, a slot that nobody has, or another address.
+    /// Of a wrong epoch, generation or address, or of an unregistered slot.
     fn void(&mut self) -> Vec<u8> {
         let at = self.rng.random_range(0..self.entered.slots.len());
         let (slot, generation, ..) = self.entered.slots[at];
@@ -155,12 +154,12 @@ impl Draw {
         }
     }
 
-    /// A packet of the queue with a wrong byte, a wrong length, or bytes behind it.
+    /// A packet of the queue with a wrong byte, a wrong length, or bytes after it.
     fn corrupted(&mut self) -> (u16, Vec<u8>) {
         let (by, mut frame) =
             if self.rng.random_bool(0.5) { (CLIENTS, self.submit()) } else { (EXECUTORS, self.retrieve()) };
         match self.rng.random_range(0..6) {
-            // A bit that a cable changed.
+            // A bit flipped by a cable.
             5 => frame[IP + self.rng.random_range(1..20)] ^= 1 << self.rng.random_range(0..8),
             // Operations that only the switch itself sends, by its recirculation port.
             4 => frame[MF + 3] = self.rng.random_range(200..208),
@@ -180,42 +179,42 @@ impl Draw {
         (by, frame)
     }
 
-    /// A packet of the queue as an attacker would send it, or a router would not leave it: with options, in fragments, tagged, cut
-    /// anywhere, with much behind it, with lengths, hops, checksums and addresses that mean something else.
+    /// A packet of the queue from an attacker or a broken router: with options, fragmented, tagged, truncated, followed by many bytes, with
+    /// other lengths, hops, checksums and addresses.
     fn hostile(&mut self) -> (u16, Vec<u8>) {
         let (by, mut frame) =
             if self.rng.random_bool(0.5) { (CLIENTS, self.submit()) } else { (EXECUTORS, self.retrieve()) };
         match self.rng.random_range(0..11) {
-            // An option of four bytes, which only its header's length tells.
+            // An option of four bytes, which only its header's length shows.
             0 => {
                 frame[IP] = 0x46;
                 frame[IP + 3] = frame[IP + 3].wrapping_add(4);
                 seal(&mut frame);
                 frame.splice(UDP..UDP, [1, 1, 1, 0]);
             }
-            // The first fragment, a later one, and what is none.
+            // The first fragment, a later one, and a whole datagram.
             1 => {
                 let [flags, offset] = [[0x20, 0], [0, 3], [0x40, 0], [0x80, 0]][self.rng.random_range(0..4)];
                 [frame[IP + 6], frame[IP + 7]] = [flags, offset];
                 seal(&mut frame);
             }
             2 => frame.truncate(self.rng.random_range(IP..UDP)),
-            // As much as a frame may have.
+            // As long as a frame may be.
             3 => frame.resize(1514, 0xA5),
-            // Shorter than what it is: a datagram of no byte, one without a header, ...
+            // Shorter than its content: an empty datagram, one without a header, ...
             4 => {
                 let (at, bytes) = ([IP + 2, UDP + 4][self.rng.random_range(0..2)], self.rng.random_range(0..64u16));
                 frame[at..at + 2].copy_from_slice(&bytes.to_be_bytes());
                 seal(&mut frame);
             }
-            // UDP's checksum may be missing, or wrong: it is not looked at.
+            // UDP's checksum may be missing, or wrong: the programs do not check it.
             5 => frame[UDP + 6..UDP + 8].copy_from_slice(&self.rng.random::<u16>().to_be_bytes()),
-            // At the end of its way, it has arrived.
+            // An expired hop limit: the packet has arrived anyway.
             6 => {
                 frame[IP + 8] = self.rng.random_range(0..2);
                 seal(&mut frame);
             }
-            // As if the switch, everybody or nobody had sent it.
+            // With the switch's address, broadcast, zero or loopback as its source.
             7 => {
                 let from = [SWITCH.1, u32::MAX, 0, 0x7F00_0001][self.rng.random_range(0..4)];
                 frame[IP + 12..IP + 16].copy_from_slice(&from.to_be_bytes());
@@ -237,7 +236,7 @@ impl Draw {
         (by, frame)
     }
 
-    /// To another machine; without a route, with a route, at the end of its way; or without IP.
+    /// To another machine; without a route, with a route, with expired hops; or without IP.
     fn foreign(&mut self) -> Vec<u8> {
         let from = self.client();
         let port = if self.rng.random_bool(0.5) { UDP_PORT } else { 53 };

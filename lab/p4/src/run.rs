@@ -1,4 +1,4 @@
-//! Runs a compiler: it ends in time or with us, Ctrl-C is not for it, and what it says is bounded.
+//! Runs a compiler: with a timeout, ended with this process, shielded from Ctrl-C, and with bounded output.
 
 use crate::P4Error;
 use midflight_children::{Outputs, be_ours_alone, kill_with_its_own};
@@ -8,20 +8,19 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Of what a compiler says, so much is kept: the last of it.
+/// Bytes of a compiler's output to keep.
 const SAID_BYTES: usize = 256 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How a compiler has ended.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// `None`: it did not end in time, and was killed.
+    /// `None`: it timed out and was killed.
     pub(crate) status: Option<ExitStatus>,
-    /// The last of what it wrote to stdout and stderr.
+    /// The end of its stdout and stderr.
     pub(crate) said: String,
 }
 
-/// A compiler that runs. It is killed when this is dropped, with all that it has started.
+/// A running compiler. It is killed on drop, with all that it has started.
 struct Compiler(Child);
 
 impl Drop for Compiler {
@@ -30,14 +29,14 @@ impl Drop for Compiler {
     }
 }
 
-/// Runs it to its end; for so long at most, and until the flag is set.
+/// Runs it to its end, for at most `patience` and until the flag is set.
 pub(crate) fn run(command: &mut Command, patience: Duration, interrupted: &AtomicBool) -> Result<Ran, P4Error> {
     let program = Path::new(command.get_program()).display().to_string();
     let failed = |error| P4Error::io(format!("run {program}"))(error);
     let (reader, writer) = io::pipe().map_err(failed)?;
     be_ours_alone(command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer));
     let spawned = command.spawn();
-    // It has the pipe's other end.
+    // It holds the pipe's other end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut compiler = Compiler(spawned.map_err(failed)?);
     let outputs = Outputs::listen("mf-compiler", reader, SAID_BYTES, ()).map_err(failed)?;

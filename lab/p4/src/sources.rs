@@ -1,4 +1,4 @@
-//! The sources of the programs, as they were when this was built.
+//! The sources of the programs at build time.
 
 use crate::P4Error;
 use std::collections::BTreeMap;
@@ -50,18 +50,17 @@ const SOURCES: &[(&str, &str)] = &sources![
     "tasks_safe_v1model.p4",
 ];
 
-/// A change of a source, to see that tests notice it.
+/// A change of a source, which tests must notice.
 #[derive(Clone, Copy, Debug)]
 pub struct Planted {
     /// The file's path in `p4/`.
     pub file: &'static str,
     /// A text that occurs in it.
     pub from: &'static str,
-    /// What stands there instead.
+    /// Its replacement.
     pub to: &'static str,
 }
 
-/// Writes the sources into a folder.
 pub(crate) fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> {
     let failed = |path: &Path| P4Error::io(format!("write {}", path.display()));
     for (name, text) in SOURCES {
@@ -80,8 +79,7 @@ pub(crate) fn unpack(planted: &[Planted], folder: &Path) -> Result<(), P4Error> 
     Ok(())
 }
 
-/// A hash of what a compiler takes of a main file and of all that this includes: a report of other sources is stale. Comments, and where lines
-/// are broken, change nothing.
+/// A hash of the code of a main file and all its includes: a report with another hash is stale. It ignores comments and line breaks.
 pub(crate) fn hash(main: &str) -> u64 {
     let mut read = BTreeMap::new();
     include(main, &mut read);
@@ -89,10 +87,10 @@ pub(crate) fn hash(main: &str) -> u64 {
     XxHash3_64::oneshot(texts.collect::<Vec<_>>().join("\n").as_bytes())
 }
 
-/// A source without its comments, with one space between words: a line for each directive, and one for what is between them.
+/// A source without its comments, with single spaces: a line for each directive, and one for the code between directives.
 fn code(text: &str) -> String {
     let mut code = String::new();
-    // A directive goes on behind a backslash, also where there is a comment: this comes first, as in the preprocessor.
+    // A directive continues after a backslash, even with a comment: join lines first, like the preprocessor.
     for line in text.replace("\\\n", " ").lines() {
         let line = line.split("//").next().unwrap_or_default();
         let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -118,7 +116,7 @@ fn include(name: &str, read: &mut BTreeMap<String, &'static str>) {
     let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'));
     for path in included {
-        // Of the tree's two levels: beside the file, or one above.
+        // The tree has two levels: a file is in the same folder, or one above.
         let path = match path.strip_prefix("../") {
             Some(above) => above.to_owned(),
             None if folder.is_empty() => path.to_owned(),
@@ -178,7 +176,7 @@ mod tests {
         assert_ne!(code("#define F\nx"), code("#define F x"));
     }
 
-    /// What `code` does not know.
+    /// Cases that `code` does not handle.
     #[test]
     fn no_source_has_comments_of_another_kind_or_slashes_in_a_text() {
         for (name, text) in SOURCES {

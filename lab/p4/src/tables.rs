@@ -1,4 +1,4 @@
-//! What a controller enters: the tables and first registers of both programs, by their names in `p4/`.
+//! The controller's entries: the tables and first registers of both programs, by their names in `p4/`.
 
 use crate::frame::RECIRCULATION;
 use crate::thrift::{Key, Thrift};
@@ -10,31 +10,30 @@ const OWN: &str = "Pipe.own.own";
 const EPOCH: &str = "Pipe.look.look_up.epoch";
 const SLOT: &str = "Pipe.look.look_up.slot";
 const ROUTE: &str = "Pipe.forward.route";
-/// Of the safe program: how many tasks each level has.
+/// Safe program: the number of tasks of each level.
 const COUNTS: [&str; 4] = [
     "Pipe.queue.count_1_2.queued_1_2_low",
     "Pipe.queue.count_1_2.queued_1_2_high",
     "Pipe.queue.count_3_4.queued_3_4_low",
     "Pipe.queue.count_3_4.queued_3_4_high",
 ];
-/// Of the published one: where each level ends and begins.
+/// Published program: the end and start of each level.
 const TAILS: &str = "Pipe.queue.pointers.add_ptr";
 const HEADS: &str = "Pipe.queue.pointers.retrieve_ptr";
 const LAST_COUNTER: &str = "Pipe.queue.latest.last_counter";
 
-/// What every controller enters at the start.
+/// Entries that every controller makes at the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
-    /// The switch's IPv4 address.
     pub(crate) own: u32,
     pub(crate) epoch: u32,
-    /// Tasks of each level that there is room for.
+    /// Room for tasks of each level.
     pub(crate) room: u32,
-    /// Where serial numbers begin.
+    /// First serial number.
     pub(crate) serial: u32,
 }
 
-/// A next hop: by which port, to which MAC address, from which.
+/// A next hop: egress port, destination and source MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Via {
     pub(crate) port: u16,
@@ -42,12 +41,11 @@ pub(crate) struct Via {
     pub(crate) from: [u8; 6],
 }
 
-/// A running switch's tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
     program: Program,
     thrift: Thrift,
-    /// How many entries this has added to `slot` and `route`, without those that it removed.
+    /// Entries added to `slot` and `route`, minus removed ones.
     slots: u32,
     routes: u32,
 }
@@ -61,17 +59,16 @@ fn half(word: u16) -> Vec<u8> {
 }
 
 impl Tables {
-    /// Those of a switch that runs a program.
     pub(crate) fn new(program: Program, thrift: Thrift) -> Self {
         Self { program, thrift, slots: 0, routes: 0 }
     }
 
-    /// Enters what is the same for all slots and hosts.
+    /// Makes the entries that are independent of slots and hosts.
     pub(crate) fn begin(&mut self, start: &Start) -> Result<(), P4Error> {
         let &Start { own, epoch, room, serial } = start;
         self.thrift.add(OWN, &[Key::Exact(word(own))], "Pipe.own.is_own", &[])?;
         self.thrift.add(EPOCH, &[Key::Exact(word(epoch))], "Pipe.look.look_up.is_present", &[])?;
-        // Answers are turned round behind the entries, which the published program has in egress.
+        // Answers are turned round after the entries, which the published program has in egress.
         let (turn, turn_round) = match self.program {
             Program::Safe => ("Pipe.queue.answer.turn", "Pipe.queue.answer.turn_round"),
             Program::Published => ("Leave.behind.answer.turn", "Leave.behind.answer.turn_round"),
@@ -96,7 +93,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Lets a slot be used: RETRIEVEs for it come from this address, with later counters than this. Returns the entry's handle.
+    /// Registers a slot: its RETRIEVEs come from this address, with later counters than this. Returns the entry's handle.
     pub(crate) fn add_slot(&mut self, slot: [u32; 2], (ip, port): (u32, u16), counter: u32) -> Result<u32, P4Error> {
         let [number, generation] = slot;
         self.set_counter(number, counter)?;
@@ -107,12 +104,11 @@ impl Tables {
         Ok(handle)
     }
 
-    /// From now on a slot's RETRIEVEs have later counters than this.
+    /// Sets the counter that a slot's next RETRIEVE must exceed.
     pub(crate) fn set_counter(&mut self, slot: u32, counter: u32) -> Result<(), P4Error> {
         self.thrift.write(LAST_COUNTER, slot, counter)
     }
 
-    /// Removes a slot's entry.
     pub(crate) fn remove_slot(&mut self, handle: u32) -> Result<(), P4Error> {
         self.thrift.remove(SLOT, handle)?;
         self.slots -= 1;
@@ -127,14 +123,12 @@ impl Tables {
         Ok(handle)
     }
 
-    /// Removes a network's entry.
     pub(crate) fn remove_route(&mut self, handle: u32) -> Result<(), P4Error> {
         self.thrift.remove(ROUTE, handle)?;
         self.routes -= 1;
         Ok(())
     }
 
-    /// Forwards frames without IP to a MAC address.
     #[cfg(feature = "compare")]
     pub(crate) fn add_mac(&mut self, to: [u8; 6], port: u16) -> Result<(), P4Error> {
         self.thrift
@@ -142,18 +136,17 @@ impl Tables {
             .map(drop)
     }
 
-    /// All cells of a register.
     #[cfg(feature = "compare")]
     pub(crate) fn register(&mut self, name: &str) -> Result<Vec<u32>, P4Error> {
         self.thrift.read(name)
     }
 
-    /// Packets may wait for a port, up to so many.
+    /// Sets how many packets may wait for a port.
     pub(crate) fn set_queues(&mut self, packets: i32) -> Result<(), P4Error> {
         self.thrift.set_queues(packets)
     }
 
-    /// Whether the switch runs this compiled program, and nobody has filled its tables.
+    /// Checks that the switch runs this compiled program with empty tables.
     pub(crate) fn check_begin(&mut self, compiled: &[u8]) -> Result<(), P4Error> {
         if self.thrift.program()? != compiled {
             return Err(P4Error::Pipeline);
@@ -161,7 +154,7 @@ impl Tables {
         self.check_entries([0, 0])
     }
 
-    /// Whether its tables have the entries that this has added.
+    /// Checks that the tables have exactly the entries added here.
     pub(crate) fn check(&mut self) -> Result<(), P4Error> {
         self.check_entries([1, 1])
     }
@@ -188,7 +181,7 @@ impl Tables {
             Program::Published => {
                 let (tails, heads) = (self.thrift.read(TAILS)?, self.thrift.read(HEADS)?);
                 for (queued, (tail, head)) in queued.iter_mut().zip(tails.into_iter().zip(heads)) {
-                    // A pointer that is ahead of the other waits for its repair.
+                    // A pointer ahead of the other waits for its repair.
                     *queued = tail.wrapping_sub(head).cast_signed().max(0).cast_unsigned();
                 }
             }
@@ -197,13 +190,13 @@ impl Tables {
     }
 }
 
-/// What a level's cell of a register is at the start.
+/// Initial value of a level's cell of a register.
 enum Begin {
     /// A serial number.
     Serial,
-    /// A serial number in front of the level.
+    /// A serial number, above the bits of the level.
     Pointer,
-    /// A serial number, and as many more as tasks have room.
+    /// A serial number plus the room for tasks.
     Credit,
 }
 

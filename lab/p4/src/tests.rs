@@ -1,4 +1,4 @@
-//! The model's side alone: it needs neither compiler nor switch.
+//! Tests of the model alone, without compiler or switch.
 
 use crate::Program;
 use crate::around::{CLIENTS, named};
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All passes of a frame; the frame that leaves at last.
+/// All passes of a frame; returns the frame that finally leaves.
 fn all_passes(twin: &mut Twin, by: u16, frame: &[u8]) -> Option<(u16, Vec<u8>)> {
     let Expected { frame: mut sent, round: mut flights } = twin.frame(by, frame);
     while !flights.is_empty() {
@@ -24,7 +24,7 @@ fn all_passes(twin: &mut Twin, by: u16, frame: &[u8]) -> Option<(u16, Vec<u8>)> 
     sent
 }
 
-/// Where both must say the same: a SUBMIT that the engine takes or refuses, a RETRIEVE of a slot that it knows.
+/// Whether both must agree: a SUBMIT that the engine takes or refuses, a RETRIEVE of a slot that it knows.
 fn is_comparable(datagram: &[u8], answer: &[u8]) -> bool {
     matches!(
         (parse(datagram), parse(answer)),
@@ -33,7 +33,7 @@ fn is_comparable(datagram: &[u8], answer: &[u8]) -> bool {
     )
 }
 
-/// What the model says of the packets of the transcripts, in frames, is what the asic engine answers.
+/// For the packets of the transcripts, in frames, the model's results equal the asic engine's answers.
 #[test]
 fn the_twin_says_what_the_engine_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts/tasks");
@@ -56,7 +56,7 @@ fn the_twin_says_what_the_engine_says() {
     assert!(compared > 50, "{compared}");
 }
 
-/// A register that the model names otherwise would not be compared.
+/// A register with another name in the model would not be compared.
 #[test]
 fn each_register_of_a_program_is_one_of_the_model() {
     for (program, count) in [(Program::Safe, 26), (Program::Published, 18 + 1)] {
@@ -65,7 +65,7 @@ fn each_register_of_a_program_is_one_of_the_model() {
     }
 }
 
-/// Each kind of frame is drawn, each answer is a valid packet to the sender of its question, and checksums are right.
+/// Each kind of frame is drawn, each answer is a valid packet to its request's sender, and checksums are right.
 #[test]
 fn random_frames_are_of_all_kinds() {
     for program in Program::ALL {
@@ -108,7 +108,7 @@ fn kinds_of(program: Program) -> BTreeSet<&'static str> {
     kinds
 }
 
-/// Who changes a program compiles it anew: `midflight-lab check p4 --report p4/reports`, with the tools.
+/// After a change of a program, compile it again: `midflight-lab check p4 --report p4/reports`, with the tools.
 #[test]
 fn the_reports_are_of_these_sources() {
     for (program, target) in Target::ALL.into_iter().flat_map(|target| Program::ALL.map(|program| (program, target))) {
@@ -120,7 +120,7 @@ fn the_reports_are_of_these_sources() {
     }
 }
 
-/// What p4c and its assembler write, cut to what is read.
+/// Output of p4c and its assembler, reduced to the parts that are read.
 #[test]
 fn what_a_program_takes_is_read_from_what_the_assembler_writes() {
     let memory = |kind: &str, blocks: &str, spare: &str| {
@@ -140,7 +140,7 @@ fn what_a_program_takes_is_read_from_what_the_assembler_writes() {
                     "egress": [{{"phv_number": 0, "word_bit_width": 32, "container_type": "normal"}}]}}]}}"#,
         memory("sram", "1, 2", "3"),
         memory("tcam", "5", "null"),
-        // A block that is named twice is one.
+        // A block that is named twice counts once.
         memory("sram", "2, 7", "null"),
     );
     let used = Used::of(&serde_json::from_str(&context).expect("JSON"));

@@ -1,11 +1,11 @@
-//! The few calls of BMv2's Thrift interface that are needed, in Thrift's binary protocol.
+//! The few needed calls of BMv2's Thrift interface, in Thrift's binary protocol.
 
 use crate::P4Error;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Values of Thrift's types on the wire.
+/// Thrift's type codes.
 const STOP: u8 = 0;
 const BOOL: u8 = 2;
 const DOUBLE: u8 = 4;
@@ -21,7 +21,7 @@ const LIST: u8 = 15;
 const VERSION_1: u32 = 0x8001_0000;
 const CALL: u32 = 1;
 const EXCEPTION: u32 = 3;
-/// The longest string or list of an answer: more than a register of all entries has, or a compiled program.
+/// The longest string or list of an answer: more than a register of all entries, or a compiled program, has.
 const LONGEST: u32 = 1 << 24;
 
 /// One part of a table's key.
@@ -29,11 +29,10 @@ const LONGEST: u32 = 1 << 24;
 pub(crate) enum Key {
     /// Exactly these bytes.
     Exact(Vec<u8>),
-    /// These bytes, as far as the length of the prefix in bits says.
+    /// The leading bits of these bytes, of this number.
     Prefix(Vec<u8>, i32),
 }
 
-/// What a call answers.
 #[derive(Debug, Default)]
 struct Answered {
     /// A number, or a list of them.
@@ -41,27 +40,23 @@ struct Answered {
     text: Vec<u8>,
 }
 
-/// A connection to a switch.
 #[derive(Debug)]
 pub(crate) struct Thrift {
     from: BufReader<TcpStream>,
     to: BufWriter<TcpStream>,
     calls: u32,
-    /// How long an answer may take.
     patience: Duration,
 }
 
-/// What a call failed with.
 fn failed(what: impl Into<String>) -> P4Error {
     P4Error::Thrift { what: what.into() }
 }
 
-/// Arguments in the binary protocol.
 #[derive(Default)]
 struct Arguments(Vec<u8>);
 
 impl Arguments {
-    /// The first argument of all calls: the one context that a simple switch has.
+    /// The first argument of all calls: a simple switch's only context.
     fn new() -> Self {
         Self::default().number(1, 0)
     }
@@ -125,10 +120,10 @@ impl Arguments {
 }
 
 impl Thrift {
-    /// Connects to a switch on this machine, which may take so long for each answer.
+    /// Connects to a switch on this machine, with this timeout per answer.
     ///
     /// # Errors
-    /// Where nothing listens there.
+    /// If nothing listens there.
     pub(crate) fn connect(port: u16, patience: Duration) -> Result<Self, P4Error> {
         let to = SocketAddr::from(([127, 0, 0, 1], port));
         let stream = TcpStream::connect(to).map_err(|error| failed(format!("cannot connect to {to}: {error}")))?;
@@ -141,7 +136,7 @@ impl Thrift {
     /// Adds an entry to a table, and returns its handle.
     ///
     /// # Errors
-    /// Where the table has no such key or action, or no room.
+    /// If the table has no such key or action, or no room.
     pub(crate) fn add(&mut self, table: &str, keys: &[Key], action: &str, data: &[Vec<u8>]) -> Result<u32, P4Error> {
         let arguments = Arguments::new().bytes(2, table.as_bytes()).keys(3, keys).bytes(4, action.as_bytes());
         self.number_of("bm_mt_add_entry", arguments.strings(5, data).no_options(6))
@@ -150,21 +145,20 @@ impl Thrift {
     /// Removes an entry from a table.
     ///
     /// # Errors
-    /// Where the table has no such entry.
+    /// If the table has no such entry.
     pub(crate) fn remove(&mut self, table: &str, handle: u32) -> Result<(), P4Error> {
         let arguments = Arguments::new().bytes(2, table.as_bytes()).number(3, handle.cast_signed());
         self.call("bm_mt_delete_entry", arguments).map(drop)
     }
 
-    /// How many entries a table has.
+    /// The number of entries in a table.
     ///
     /// # Errors
-    /// Where there is no such table.
+    /// If there is no such table.
     pub(crate) fn entries(&mut self, table: &str) -> Result<u32, P4Error> {
         self.number_of("bm_mt_get_num_entries", Arguments::new().bytes(2, table.as_bytes()))
     }
 
-    /// Removes all entries of a table.
     #[cfg(all(test, feature = "compare"))]
     pub(crate) fn clear(&mut self, table: &str) -> Result<(), P4Error> {
         let arguments = Arguments::new().bytes(2, table.as_bytes()).field(BOOL, 3);
@@ -175,33 +169,33 @@ impl Thrift {
     /// The compiled program that the switch runs.
     ///
     /// # Errors
-    /// Where the connection failed.
+    /// If the connection failed.
     pub(crate) fn program(&mut self) -> Result<Vec<u8>, P4Error> {
         Ok(self.call("bm_get_config", Arguments::default())?.text)
     }
 
-    /// How many packets may wait for each port.
+    /// Sets how many packets may wait for each port.
     ///
     /// # Errors
-    /// Where the switch is not a simple_switch.
+    /// If the switch is not a simple_switch.
     pub(crate) fn set_queues(&mut self, packets: i32) -> Result<(), P4Error> {
         let arguments = Arguments::default().number(1, packets);
         self.call_of("simple_switch", "set_all_egress_queue_depths", arguments).map(drop)
     }
 
-    /// Sets what a table does with packets that it has no entry for.
+    /// Sets a table's action for packets without an entry.
     ///
     /// # Errors
-    /// Where the table has no such action.
+    /// If the table has no such action.
     pub(crate) fn set_default(&mut self, table: &str, action: &str, data: &[Vec<u8>]) -> Result<(), P4Error> {
         let arguments = Arguments::new().bytes(2, table.as_bytes()).bytes(3, action.as_bytes());
         self.call("bm_mt_set_default_action", arguments.strings(4, data)).map(drop)
     }
 
-    /// Where the copies of a mirror session go.
+    /// Sets the port for the copies of a mirror session.
     ///
     /// # Errors
-    /// Where the switch is not a simple_switch.
+    /// If the switch is not a simple_switch.
     pub(crate) fn mirror(&mut self, session: i32, port: u16) -> Result<(), P4Error> {
         let mut arguments = Arguments::default().number(1, session).field(STRUCT, 2).number(1, port.into());
         arguments.0.push(STOP);
@@ -211,7 +205,7 @@ impl Thrift {
     /// Writes a cell of a register.
     ///
     /// # Errors
-    /// Where there is no such cell.
+    /// If there is no such cell.
     pub(crate) fn write(&mut self, register: &str, cell: u32, value: u32) -> Result<(), P4Error> {
         let arguments = Arguments::new().bytes(2, register.as_bytes()).number(3, cell.cast_signed());
         self.call("bm_register_write", arguments.long(4, value.into())).map(drop)
@@ -220,18 +214,17 @@ impl Thrift {
     /// All cells of a register.
     ///
     /// # Errors
-    /// Where there is no such register.
+    /// If there is no such register.
     pub(crate) fn read(&mut self, register: &str) -> Result<Vec<u32>, P4Error> {
         Ok(self.call("bm_register_read_all", Arguments::new().bytes(2, register.as_bytes()))?.numbers)
     }
 
-    /// One call that is answered by a number.
+    /// A call that returns a number.
     fn number_of(&mut self, name: &str, arguments: Arguments) -> Result<u32, P4Error> {
         let numbers = self.call(name, arguments)?.numbers;
         numbers.first().copied().ok_or_else(|| failed(format!("{name}: an answer without a number")))
     }
 
-    /// One call.
     fn call(&mut self, name: &str, arguments: Arguments) -> Result<Answered, P4Error> {
         self.call_of("standard", name, arguments)
     }
@@ -275,7 +268,7 @@ impl Thrift {
         }
     }
 
-    /// The code of an exception: its only field. Behind it end the exception and the answer.
+    /// The code of an exception, its only field. The exception and the answer end after it.
     fn code(&mut self) -> Result<u32, P4Error> {
         let [kind] = self.take()?;
         let code = if kind == I32 {

@@ -1,4 +1,4 @@
-//! The programs for TNA and T2NA: compiled and assembled for Tofino 1 and 2, and what this takes of the switch. They were never run on one.
+//! Compiles and assembles the programs for TNA and T2NA (Tofino 1 and 2), and reports the resources. They were never run on one.
 
 use crate::run::{Ran, run};
 use crate::sources::{hash, unpack};
@@ -16,21 +16,21 @@ use std::time::Duration;
 
 const COMPILER: Tool = Tool { name: "p4c-barefoot", variable: "P4C_TOFINO", repository: "github.com/p4lang/p4c" };
 const ASSEMBLER: Tool = Tool { name: "bfas", variable: "BFAS", repository: "github.com/p4lang/p4c" };
-/// Where a compiler that is not installed finds `tna.p4` and `t2na.p4`.
+/// Folder of `tna.p4` and `t2na.p4`, for a compiler that is not installed.
 const INCLUDE: &str = "TNA_INCLUDE";
 /// More than a tool takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// In the name of a register that has a part of a word's cells, between the word and the part's number.
+/// In the name of a register for part of a word's cells, between the word and the part's number.
 const BANK: &str = "_bank_";
 
-/// A switch to compile for, and what it has.
+/// A switch to compile for, and its resources.
 #[derive(Debug)]
 pub struct Target {
-    /// How people call it.
+    /// Name for users.
     pub name: &'static str,
-    /// How the compiler calls its architecture, and so our files.
+    /// The compiler's name of its architecture, also in our files' names.
     pub arch: &'static str,
-    /// How the compiler and the assembler call it.
+    /// Its name for the compiler and the assembler.
     target: &'static str,
     /// The value of `__TARGET_TOFINO__`.
     number: u32,
@@ -54,8 +54,7 @@ impl Target {
         containers: [64, 96, 64],
     };
 
-    /// Its successor. This compiler ends with an internal error where it keeps fields of these programs outside of containers
-    /// ("CLOT"), so it may not.
+    /// Its successor. "CLOT" is off: keeping fields of these programs outside of containers causes an internal error of this compiler.
     pub const TOFINO_2: Self = Self {
         name: "Tofino 2",
         arch: "t2na",
@@ -66,10 +65,10 @@ impl Target {
         containers: [48, 72, 48],
     };
 
-    /// All.
+    /// All targets.
     pub const ALL: [&'static Self; 2] = [&Self::TOFINO_1, &Self::TOFINO_2];
 
-    /// What a compiler says that was built without it. Of a program it says much that is alike.
+    /// The message of a compiler that was built without this target. For a program it has many similar messages.
     fn unknown(&self) -> String {
         format!("Target '{}-{}' is not supported", self.target, self.arch)
     }
@@ -86,7 +85,7 @@ impl Target {
         24 * self.stages
     }
 
-    /// The name of a program's main file for it, and of its report.
+    /// The name of a program's main file for this target, and of its report.
     #[must_use]
     pub fn file(&self, program: Program) -> String {
         format!("{}_{}", program.name(), self.arch)
@@ -96,35 +95,35 @@ impl Target {
 /// The widths of containers.
 const WIDTHS: [u32; 3] = [8, 16, 32];
 
-/// What the compiler and the assembler said of one program, as it stands in `p4/reports/`.
+/// The compiler's and assembler's results for one program, as in `p4/reports/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// The program.
+    /// Name of the program.
     pub program: String,
     /// A hash of its sources, in hexadecimal.
     pub sources: String,
-    /// The compiler, by its own name.
+    /// The compiler's name and version.
     pub compiler: String,
     /// Entries of each of the four levels.
     pub entries_per_level: u32,
-    /// Stages that hold something.
+    /// Stages in use.
     pub stages: u32,
-    /// SRAM blocks.
+    /// SRAM blocks in use.
     pub sram_blocks: u32,
-    /// TCAM blocks.
+    /// TCAM blocks in use.
     pub tcam_blocks: u32,
-    /// Containers of 8, 16 and 32 bits; of those that an ALU may write in any way.
+    /// Containers of 8, 16 and 32 bits in use, of those that an ALU may write in any way.
     pub containers: [u32; 3],
     /// Bytes of the assembled program.
     pub bytes: u64,
 }
 
 impl Report {
-    /// The one that is kept.
+    /// The stored report.
     ///
     /// # Errors
-    /// It is not readable as a report.
+    /// If it is not readable as a report.
     pub fn kept(program: Program, target: &Target) -> Result<Self, P4Error> {
         let text = match (program, target.number) {
             (Program::Safe, 1) => include_str!("../../../p4/reports/tasks_safe_tna.toml"),
@@ -135,7 +134,7 @@ impl Report {
         toml::from_str(text).map_err(|error| P4Error::Report { program: program.name(), what: error.to_string() })
     }
 
-    /// Whether it is about these sources.
+    /// Whether it belongs to these sources.
     #[must_use]
     pub fn is_of_these_sources(&self, program: Program, target: &Target) -> bool {
         self.sources == sources(program, target)
@@ -153,7 +152,7 @@ impl Report {
         100.0 * f64::from(self.tcam_blocks) / f64::from(target.tcam_blocks())
     }
 
-    /// Bits of containers that hold something, in percent of the switch's.
+    /// Bits of containers in use, in percent of the switch's.
     #[must_use]
     pub fn phv_percent(&self, target: &Target) -> f64 {
         let bits =
@@ -164,7 +163,7 @@ impl Report {
     /// The text of its file.
     ///
     /// # Errors
-    /// None in practice: all that it has can be written.
+    /// None in practice: all its values can be written.
     pub fn to_toml(&self) -> Result<String, P4Error> {
         let text = toml::to_string(self);
         let text = text.map_err(|error| P4Error::Report { program: "this program", what: error.to_string() })?;
@@ -178,21 +177,21 @@ fn sources(program: Program, target: &Target) -> String {
     format!("{:016x}", hash(&format!("{}.p4", target.file(program))))
 }
 
-/// What compiles a program for a Tofino.
+/// The tools that compile a program for a Tofino.
 #[derive(Clone, Debug)]
 pub struct TofinoTools {
     /// p4c's back end for Tofino.
     pub compiler: PathBuf,
     /// The assembler.
     pub assembler: PathBuf,
-    /// How long each may take: one to ten minutes on a free machine.
+    /// Timeout for each: they take one to ten minutes on a free machine.
     pub patience: Duration,
-    /// The folder in which temporary ones are made.
+    /// Parent of temporary folders.
     pub scratch: PathBuf,
 }
 
 impl TofinoTools {
-    /// Finds them.
+    /// Finds the tools.
     ///
     /// # Errors
     /// Names the first that is missing.
@@ -204,7 +203,7 @@ impl TofinoTools {
     /// Compiles and assembles a program as it is deployed. Takes one to ten minutes.
     ///
     /// # Errors
-    /// What a tool says; also where the program needs more stages than there are, and where the compiler does not know the target.
+    /// A tool's error message; also if the program needs too many stages, and if the compiler does not support the target.
     pub fn compile(&self, program: Program, target: &Target) -> Result<Report, P4Error> {
         let folder = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o700))
@@ -257,7 +256,7 @@ impl TofinoTools {
         })
     }
 
-    /// Runs a tool; what it calls an error is the error.
+    /// Runs a tool, and returns its error messages as the error.
     fn run(&self, name: &str, command: &mut Command) -> Result<(), P4Error> {
         let tool = Path::new(command.get_program()).display().to_string();
         let Ran { status, said } = run(command, self.patience, &AtomicBool::new(false))?;
@@ -269,13 +268,13 @@ impl TofinoTools {
             None => format!("it hangs: it did not end within {:?}", self.patience),
         };
         let errors: Vec<&str> = said.lines().filter(|line| line.contains("rror")).collect();
-        // Who was killed, or hangs, says no such thing.
+        // A killed or hanging tool prints no such message.
         let said = if errors.is_empty() { format!("{tool}: {how}\n{said}") } else { errors.join("\n") };
         Err(P4Error::Compiler { program: name.to_owned(), said })
     }
 }
 
-/// What a program takes, as the assembler's description of it for drivers (`context.json`) says.
+/// A program's resources, from the assembler's description for drivers (`context.json`).
 #[derive(Default)]
 pub(crate) struct Used {
     pub(crate) stages: u32,
@@ -341,7 +340,7 @@ fn collect(
     }
 }
 
-/// Containers of each width that hold something in some stage.
+/// Containers of each width in use in some stage.
 fn containers(allocation: &Value) -> [u32; 3] {
     let stages = allocation.as_array().into_iter().flatten();
     let all = stages.flat_map(|stage| ["ingress", "egress"].map(|pipeline| &stage[pipeline]));

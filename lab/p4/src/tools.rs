@@ -1,5 +1,5 @@
-//! The tools: p4c's back ends for BMv2 and for Tofino, Tofino's assembler, and BMv2's simple_switch. None of them is needed to build or
-//! use Midflight.
+//! The tools: p4c's back ends for BMv2 and for Tofino, Tofino's assembler, and BMv2's simple_switch. Midflight builds and runs without
+//! them.
 
 use crate::run::{Ran, run};
 use crate::sources::{Planted, unpack};
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A tool, as users name it.
+/// A tool, by its name for users.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
@@ -26,7 +26,7 @@ const COMPILER: Tool = Tool { name: "p4c-bm2-ss", variable: "P4C", repository: "
 const SWITCH: Tool = Tool { name: "simple_switch", variable: "BMV2", repository: "github.com/p4lang/behavioral-model" };
 
 impl Tool {
-    /// The variable names the tool or its folder; else PATH has it.
+    /// The variable gives the tool or its folder; else it is in PATH.
     pub(crate) fn find(self) -> Result<PathBuf, P4Error> {
         let Self { name, variable, repository } = self;
         let missing = || P4Error::Missing { tool: name, variable, repository };
@@ -43,16 +43,16 @@ impl Tool {
     }
 }
 
-/// How long BMv2's tools may take on a busy machine, before they count as hanging.
+/// Timeouts of BMv2's tools, sufficient for a busy machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// p4c: seconds on a free machine, a minute if it was built without optimisation.
+    /// p4c: takes seconds on a free machine, a minute if it was built without optimisation.
     pub compiling: Duration,
     /// simple_switch, until it listens for its controller.
     pub starting: Duration,
-    /// simple_switch, with an answer to a call of its controller.
+    /// simple_switch, for an answer to its controller.
     pub answering: Duration,
-    /// simple_switch, with a frame that passes it.
+    /// simple_switch, for a frame that passes it.
     pub passing: Duration,
 }
 
@@ -63,23 +63,23 @@ impl Default for Patience {
     }
 }
 
-/// What runs a program in BMv2.
+/// The tools that run a program in BMv2.
 #[derive(Clone, Debug)]
 pub struct Bmv2Tools {
     /// p4c's back end for BMv2.
     pub compiler: PathBuf,
     /// BMv2's simple_switch.
     pub switch: PathBuf,
-    /// How long they may take.
+    /// Timeouts of the tools.
     pub patience: Patience,
-    /// The folder in which temporary ones are made, for programs that are compiled.
+    /// Parent of temporary folders for compiled programs.
     pub scratch: PathBuf,
-    /// Once this is set, a start that is under way is given up.
+    /// Once this is set, a start in progress is cancelled.
     pub interrupted: Arc<AtomicBool>,
 }
 
 impl Bmv2Tools {
-    /// Finds them.
+    /// Finds the tools.
     ///
     /// # Errors
     /// Names the first that is missing.
@@ -87,23 +87,23 @@ impl Bmv2Tools {
         Ok(Self::at(COMPILER.find()?, SWITCH.find()?))
     }
 
-    /// Those that are here.
+    /// Tools at these paths.
     #[must_use]
     pub fn at(compiler: PathBuf, switch: PathBuf) -> Self {
         let (patience, scratch, interrupted) = (Patience::default(), std::env::temp_dir(), Arc::default());
         Self { compiler, switch, patience, scratch, interrupted }
     }
 
-    /// A folder for a program, which goes when this is dropped.
+    /// A folder for a program, removed on drop.
     pub(crate) fn folder(&self) -> Result<TempDir, P4Error> {
         let made = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir_in(&self.scratch);
         made.map_err(P4Error::io(format!("make a temporary folder in {}", self.scratch.display())))
     }
 
-    /// Compiles a program for v1model, with these macros, and returns its JSON's file. All is written into the folder `to`.
+    /// Compiles a program for v1model with these macros, and returns the path of its JSON. All files are written into the folder `to`.
     ///
     /// # Errors
-    /// What the compiler says.
+    /// The compiler's error message.
     pub fn compile(
         &self,
         program: Program,
@@ -123,7 +123,7 @@ impl Bmv2Tools {
                 Some(status) => status.to_string(),
                 None => format!("it hangs: it did not end within {:?}", self.patience.compiling),
             };
-            // Who was killed, or hangs, says nothing of it.
+            // A killed or hanging compiler prints no reason.
             let says_why = status.is_some_and(|status| status.code().is_some()) && !said.is_empty();
             let said = if says_why { said } else { format!("{}: {how}\n{said}", self.compiler.display()) };
             let said = said.trim_end().to_owned();
@@ -133,7 +133,7 @@ impl Bmv2Tools {
             ErrorKind::NotFound => P4Error::Nothing { compiler: self.compiler.display().to_string() },
             _ => P4Error::io(format!("read {}", json.display()))(error),
         })?;
-        // The compiler does not say that a disk is full.
+        // The compiler does not report a full disk.
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&compiled);
         whole.map_err(|error| P4Error::Cut { path: json.display().to_string(), error })?;
         Ok(json)

@@ -1,5 +1,5 @@
-//! Who watches a switch's interfaces knows which tasks it has lost: it said that it took them, and never assigned them. By what was seen of
-//! such a task last, and of others, its loss has the name of a hazard of `docs/internals/asic-hazards.md`.
+//! Finds a switch's lost tasks in the frames of its interfaces: tasks that it acknowledged and never assigned. From the last frames of such
+//! a task, and of others, it names the hazard of `docs/internals/asic-hazards.md`.
 
 use crate::P4Error;
 use crate::frame::{MF, UDP, byte, word16, word32};
@@ -8,7 +8,7 @@ use midflight_wire::{Packet, parse};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Bytes of frames that wait to be looked at.
+/// Bytes of frames that wait for evaluation.
 const BUFFER: usize = 64 << 20;
 
 /// A hazard of the published program, by its number.
@@ -26,18 +26,17 @@ pub enum Hazard {
     WrongRoom = 9,
 }
 
-/// A task, by what its entry has: the lower half of its SUBMIT's token, that SUBMIT's sequence, its index.
+/// A task's key, from its entry: the lower half of its SUBMIT's token, that SUBMIT's sequence, its index.
 type Task = (u32, u32, u8);
 
-/// What was seen of a task.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often the switch said that it took it: each repeated SUBMIT queues its tasks again.
+    /// How often the switch acknowledged it: each repeated SUBMIT queues its tasks again.
     taken: u32,
     assigned: u32,
-    /// The search that had it last: for which wait, and whether it came to its end.
+    /// The search that had it last: its wait, and whether it reached its end.
     search: Option<(Wait, bool)>,
-    /// A repair of `add_ptr`, and of `retrieve_ptr`, came after it was taken.
+    /// Whether a repair of `add_ptr`, and of `retrieve_ptr`, came after it was taken.
     repairs: [bool; 2],
 }
 
@@ -50,24 +49,24 @@ pub struct Trace {
     /// By client and sequence: the lower half of the token.
     submits: HashMap<(u64, u32), u32>,
     tasks: HashMap<Task, Seen>,
-    /// Waits that were answered by "no task".
+    /// Waits answered by "no task".
     refused: HashSet<Wait>,
     frames: u64,
 }
 
 impl Trace {
-    /// Forgets all: another switch begins, and what the one before had is gone (T9).
+    /// Forgets everything, for a new switch: the previous one's state is gone (T9).
     pub fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Frames of the queue that were seen.
+    /// Number of the queue's frames seen.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// A frame that an interface has sent or received.
+    /// Evaluates a frame that an interface has sent or received.
     pub fn frame(&mut self, frame: &[u8]) {
         if word16(frame, 12) != 0x0800 || byte(frame, 23) != 17 || !is_queue_s(frame) {
             return;
@@ -112,7 +111,7 @@ impl Trace {
         }
     }
 
-    /// Behind the header: what goes round (8 bytes), counter, RETRIEVE, place (4), token, name, wait, assignment.
+    /// Layout after the header: recirculation (8 bytes), counter, RETRIEVE, position (4), token, name, wait, assignment.
     fn search(&mut self, frame: &[u8], is_end: bool) {
         let at = MF + 24;
         let task = (word32(frame, at + 32), word32(frame, at + 108), byte(frame, at + 112));
@@ -120,11 +119,11 @@ impl Trace {
         self.tasks.entry(task).or_default().search = Some((wait, is_end));
     }
 
-    /// Tasks that were taken and never assigned, at the end of all work: how many, by what they were lost to; `None`: nothing names it.
+    /// Tasks that were taken and never assigned, at the end of all work: counts by cause; `None`: unknown.
     #[must_use]
     pub fn losses(&self) -> BTreeMap<Option<Hazard>, u64> {
         let lost = self.tasks.values().filter(|seen| seen.taken > 0 && seen.assigned == 0);
-        // An entry that is read too early gives its former task a second time.
+        // Reading an entry too early assigns its former task a second time.
         let mut twice: u32 = self.tasks.values().map(|seen| seen.assigned.saturating_sub(seen.taken)).sum();
         let mut losses = BTreeMap::new();
         for seen in lost {
@@ -156,18 +155,18 @@ fn is_queue_s(frame: &[u8]) -> bool {
 pub struct Watch(Port);
 
 impl Watch {
-    /// In the namespace of this thread.
+    /// Opens it in the namespace of this thread.
     ///
     /// # Errors
-    /// For want of CAP_NET_RAW.
+    /// If CAP_NET_RAW is missing.
     pub fn open() -> Result<Self, P4Error> {
         Port::all(BUFFER).map(Self)
     }
 
-    /// Follows what is seen within this time.
+    /// Evaluates frames for this time.
     ///
     /// # Errors
-    /// Where the socket fails.
+    /// If the socket fails.
     pub fn follow(&self, trace: &mut Trace, time: Duration) -> Result<(), P4Error> {
         let until = Instant::now() + time;
         loop {

@@ -1,4 +1,4 @@
-//! The programs in BMv2 beside the model. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
+//! Compares the programs in BMv2 with the model. Skipped where p4c, BMv2 or the rights for network namespaces are missing.
 
 use midflight_p4::differential::{Compared, random, random_planted, transcripts};
 use midflight_p4::sources::Planted;
@@ -6,7 +6,7 @@ use midflight_p4::tools::Bmv2Tools;
 use midflight_p4::{P4Error, Program};
 use std::io::Write;
 
-/// `None` where it cannot run here.
+/// `None` if it cannot run here.
 fn skipping(act: impl FnOnce(&Bmv2Tools) -> Result<Compared, P4Error>) -> Option<Compared> {
     match Bmv2Tools::find().and_then(|tools| act(&tools)) {
         Ok(compared) => Some(compared),
@@ -25,7 +25,7 @@ fn compared(act: impl FnOnce(&Bmv2Tools) -> Result<Compared, P4Error>) -> Option
     Some(compared)
 }
 
-/// Random packets, in any order with those that go round: all that comes out, and all registers.
+/// Random packets, interleaved with recirculated ones: compares all outputs and registers.
 fn is_the_model_s(program: Program, goes_round: &[&str]) {
     let Some(compared) = compared(|tools| random(tools, program, 1_000, 1)) else { return };
     let leaves = ["ASSIGN", "NO_OP", "RESET", "SUBMIT_ACK", "SUBMIT_ACK that refuses", "nothing", "forwarded"];
@@ -45,7 +45,7 @@ fn the_published_program_is_the_model_s() {
     is_the_model_s(Program::Published, &[&searches[..], &["REST", "REPAIR_ADD", "REPAIR_RETRIEVE"]].concat());
 }
 
-/// One changed line is found: in what comes out, or in a register.
+/// One changed line is found, in an output or a register.
 #[test]
 fn planted_errors_are_found() {
     let safe = Planted { file: "safe/accept.p4", from: "if (v != m.limit)", to: "if (v != m.limit + 1)" };

@@ -1,4 +1,4 @@
-//! What is said of a full disk, of tools that hang, of Ctrl-C: with shell scripts in the place of p4c and BMv2. What needs root is skipped
+//! Errors for a full disk, hanging tools and Ctrl-C, with shell scripts in the place of p4c and BMv2. Tests that need root are skipped
 //! without it.
 
 use midflight_net::testing::skip;
@@ -14,13 +14,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// No test waits longer for anything.
+/// Longest wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a tool that hangs is given.
+/// Timeout for a tool that hangs.
 const SHORT: Duration = Duration::from_millis(200);
 /// A tool that starts another one and hangs.
 const HANGS: &str = "sleep 600 & echo $! > $HERE/pid; wait";
-/// A compiler, up to the file that it is to write.
+/// A compiler script, up to the name of its output file.
 const OUT: &str = "while [ $1 != -o ]; do shift; done; out=$2";
 
 /// Two scripts, in a folder that they know as HERE.
@@ -71,7 +71,7 @@ impl Fakes {
         Live::start(&self.tools, &options)
     }
 
-    /// The process that a script which hangs has started.
+    /// The process that a hanging script has started.
     fn pid(&self) -> String {
         let pid = || std::fs::read_to_string(self.file("pid")).ok().filter(|pid| pid.ends_with('\n'));
         until(|| pid().is_some());
@@ -80,11 +80,11 @@ impl Fakes {
 
     fn is_gone(&self) -> bool {
         let stat = format!("/proc/{}/stat", self.pid());
-        // Who has ended, and is not waited for yet, is a zombie.
+        // A process that has ended but was not waited for is a zombie.
         until_true(|| std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")))
     }
 
-    /// Sets the flag once a script hangs, and says how long the rest took.
+    /// Sets the flag once a script hangs, and measures the time of the rest.
     fn interrupted<T>(&self, act: impl FnOnce() -> T) -> (T, Duration) {
         std::thread::scope(|scope| {
             let interrupts = scope.spawn(|| {
@@ -118,7 +118,6 @@ fn patience(compiling: Duration, starting: Duration, answering: Duration) -> Pat
     Patience { compiling, starting, answering, ..Patience::default() }
 }
 
-/// On a thread that has namespaces of its own.
 fn apart(namespaces: libc::c_int, act: impl FnOnce() + Send) {
     let act = || {
         // SAFETY: changes the calling thread's namespaces, and nothing else.
@@ -138,7 +137,7 @@ fn runs(program: &str, arguments: &[&str]) {
 /// In a network namespace, so that loopback can be a port of a switch.
 fn bring_up_loopback() {
     runs("ip", &["link", "set", "lo", "up"]);
-    // It is as in the machine's own namespace at first.
+    // Initially as in the machine's own namespace.
     std::fs::write("/proc/sys/net/ipv4/ip_forward", "0").expect("a setting of this namespace");
 }
 
@@ -186,7 +185,7 @@ fn another_program_in_the_place_of_the_compiler_is_named() {
 
 #[test]
 fn a_full_disk_is_named() {
-    // It ends well although it has written a part only, as p4c does.
+    // It exits successfully although it has written only a part, as p4c does.
     let writes = format!(
         "{OUT}; (printf '\"'; head -c 4000000 /dev/zero | tr '\\0' x; printf '\"') > $out 2> /dev/null; exit 0"
     );
@@ -237,7 +236,7 @@ fn a_switch_that_does_not_answer_is_named() {
     });
 }
 
-/// Starts a switch that is this script; `says` looks at why it could not be.
+/// Starts a switch that is this script, and passes the error to `says`.
 fn switch_ends(script: &str, says: impl FnOnce(String) + Send) {
     let fakes = Fakes::new(COMPILES, script);
     apart(libc::CLONE_NEWNET, || {
@@ -254,7 +253,7 @@ fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
     });
 }
 
-/// BMv2 says some of its reasons there.
+/// BMv2 writes some of its reasons there.
 #[test]
 fn what_a_switch_says_on_its_stdout_is_told_too() {
     switch_ends("echo 'Field standard_metadata.egress_port is required'; exit 1", |error| {

@@ -1,7 +1,7 @@
-//! Passes a second: `cargo bench -p midflight-rmt`.
+//! Passes per second: `cargo bench -p midflight-rmt`.
 //!
-//! The published queue at Bolt's size, and a program that does a bit of all in every stage of both pipelines. Times are the
-//! thread's own on its core, so that a busy machine measures much the same.
+//! Measures the published queue at Bolt's size, and a program with a bit of everything in every stage of both pipelines. Times are the
+//! thread's own CPU times, so that a busy machine measures much the same.
 
 use midflight_rmt::tasks::published::{Config, Published, Task};
 use midflight_rmt::{
@@ -18,7 +18,7 @@ fn main() -> Result<(), Refusal> {
     full()
 }
 
-/// Seconds that this thread has run.
+/// CPU seconds of this thread.
 fn seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -43,7 +43,7 @@ fn queue() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A packet until it has left, and how many passes it took; its copies too.
+/// Runs a packet and its copies until they have left; returns the number of passes.
 fn run(machine: &mut Machine, packet: Packet) -> u32 {
     let outputs = black_box(machine.pass(packet));
     let again = matches!(outputs.packet.to, To::Recirculated | To::Copied);

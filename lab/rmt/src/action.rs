@@ -1,4 +1,4 @@
-//! Actions: what a table does to a packet, all at once.
+//! Actions: a table's effects on a packet, all at once.
 
 use crate::field::{At, Field, Operand};
 use crate::program::Mirror;
@@ -17,7 +17,7 @@ pub(crate) enum Verb {
     Xor,
     ShiftLeft,
     ShiftRight,
-    /// `bits` bits of the source from bit `from` on, into the destination from bit `into` on; its other bits stay.
+    /// Copies `bits` bits of the source from bit `from` on into the destination from bit `into` on; its other bits stay.
     Deposit {
         from: u32,
         bits: u32,
@@ -34,18 +34,18 @@ pub(crate) struct Op {
     pub(crate) at: At,
 }
 
-/// Where a packet goes. Only ingress may say so, because it is what the traffic manager between the pipelines acts on.
+/// A packet's destination. Only ingress sets it, for the traffic manager between the pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
-    /// Out of this port.
+    /// An egress port.
     Port(Operand),
-    /// To the receiver that the packet's own address fields name: the controller's routes in the switch know the port.
+    /// The receiver in the packet's own address fields: the controller's routes give the port.
     Requester,
     /// Through egress and back into ingress, as a new packet.
     Recirculate,
 }
 
-/// What an action does besides writing fields.
+/// An action's effects other than writes to fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Effect {
     Forward(Destination),
@@ -54,7 +54,7 @@ pub(crate) enum Effect {
     Pop,
 }
 
-/// Writes to fields, at most one access to a register, and where the packet goes.
+/// Writes to fields, at most one access to a register, and a destination.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
     pub(crate) name: String,
@@ -64,7 +64,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// One that does nothing yet.
+    /// An action without effect.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ops: Vec::new(), access: None, effects: Vec::new() }
     }
@@ -132,14 +132,14 @@ impl Action {
         self.op(Verb::ShiftRight, to, a, by)
     }
 
-    /// `bits` bits of `a` from bit `from` on, into `to` from bit `into` on; the other bits of `to` stay.
+    /// Copies `bits` bits of `a` from bit `from` on into `to` from bit `into` on; the other bits of `to` stay.
     #[track_caller]
     #[must_use]
     pub fn deposit(self, to: Field, into: u32, a: impl Into<Operand>, from: u32, bits: u32) -> Self {
         self.op(Verb::Deposit { from, bits, into }, to, a, 0)
     }
 
-    /// Does this to a register. A second call replaces the first: an action has one.
+    /// Sets the register access. A second call replaces the first: an action has one.
     #[must_use]
     pub fn access(self, access: Access) -> Self {
         Self { access: Some(access), ..self }
@@ -152,7 +152,7 @@ impl Action {
         self.effect(Effect::Forward(to))
     }
 
-    /// Drops the packet under a name, unless a later stage of ingress forwards it.
+    /// Drops the packet under a reason, unless a later stage of ingress forwards it.
     #[track_caller]
     #[must_use]
     pub fn drop(self, reason: &'static str) -> Self {
@@ -185,7 +185,7 @@ impl Action {
         self
     }
 
-    /// The operations' sources that are arguments of the entry.
+    /// Number of sources that are arguments of the entry.
     pub(crate) fn arguments(&self) -> usize {
         let of = |operand: Operand| if let Operand::Argument(n) = operand { usize::from(n) + 1 } else { 0 };
         let forwards = self.effects.iter().filter_map(|(effect, _)| match effect {

@@ -1,19 +1,19 @@
-//! What every program declares: kinds of packets, fields, and values of fields with their names.
+//! Declarations of every program: kinds of packets, fields, and named values of fields.
 
-/// The kinds of packets, each with its number and its name in the tables of the documentation.
+/// The kinds of packets, each with its number and its name in the documentation's tables.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
-        /// What a packet is: the field `op`.
+        /// A packet's kind: the field `op`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind { $($(#[$doc])* $kind = $number,)* }
 
         impl Kind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
             const NAMES: &'static [(u32, &'static str)] = &[$(($number, $name),)*];
 
-            /// The one with this number.
+            /// The kind with this number.
             #[must_use]
             pub fn from_number(number: u32) -> Option<Self> {
                 Self::ALL.iter().copied().find(|&kind| kind as u32 == number)
@@ -22,7 +22,7 @@ macro_rules! kinds {
     };
 }
 
-/// A structure of fields, each beside what declares it, in the order in which they are declared.
+/// A structure of fields, each with its declaration, in declaration order.
 macro_rules! fields {
     ($(#[$of:meta])* $structure_vis:vis struct $structure:ident($b:ident, $config:ident) {
         $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty = $declared:expr,)*
@@ -39,7 +39,7 @@ macro_rules! fields {
     };
 }
 
-/// Values of a field, as constants of a module, and all of them by name.
+/// Values of a field, as constants of a module, and a list of them by name.
 macro_rules! values {
     ($(#[$of:meta])* $values:ident { $($(#[$doc:meta])* $name:ident = $value:expr,)* }) => {
         $(#[$of])*

@@ -3,10 +3,10 @@
 use crate::table::{Compare, Relation};
 use std::panic::Location;
 
-/// The line of source that declared something.
+/// The source line of a declaration.
 pub type At = &'static Location<'static>;
 
-/// Bits of a field: those of the containers that the header vector is made of.
+/// Bits of a field, as of the header vector's containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Width {
     /// 8 bits.
@@ -18,7 +18,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// How many.
+    /// Number of bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -28,7 +28,7 @@ impl Width {
         }
     }
 
-    /// All of them set.
+    /// A value with all bits set.
     #[must_use]
     pub const fn mask(self) -> u32 {
         u32::MAX >> (32 - self.bits())
@@ -53,62 +53,62 @@ pub struct Field {
 }
 
 impl Field {
-    /// Its bits.
+    /// Width of the field.
     #[must_use]
     pub const fn width(self) -> Width {
         self.width
     }
 
-    /// True where it is `value`.
+    /// True if the field equals `value`.
     #[track_caller]
     #[must_use]
     pub fn is(self, value: u32) -> Compare {
         self.masked(self.width.mask(), value)
     }
 
-    /// True where it is not `value`.
+    /// True if the field differs from `value`.
     #[track_caller]
     #[must_use]
     pub fn is_not(self, value: u32) -> Compare {
         self.compare(Relation::Masked { mask: self.width.mask(), value, equal: false })
     }
 
-    /// True where its bits under `mask` are those of `value`.
+    /// True if the bits under `mask` equal those of `value`.
     #[track_caller]
     #[must_use]
     pub fn masked(self, mask: u32, value: u32) -> Compare {
         self.compare(Relation::Masked { mask, value, equal: true })
     }
 
-    /// True where its bits under `mask` are others than those of `value`.
+    /// True if the bits under `mask` differ from those of `value`.
     #[track_caller]
     #[must_use]
     pub fn masked_not(self, mask: u32, value: u32) -> Compare {
         self.compare(Relation::Masked { mask, value, equal: false })
     }
 
-    /// True where it is less than `value`, both unsigned. A gateway orders few bits: [`Target::gateway_order_bits`](crate::Target).
+    /// True if the field is less than `value`, both unsigned. A gateway orders few bits: [`Target::gateway_order_bits`](crate::Target).
     #[track_caller]
     #[must_use]
     pub fn below(self, value: u32) -> Compare {
         self.compare(Relation::Below(value))
     }
 
-    /// True where it is `value` or more, both unsigned.
+    /// True if the field is at least `value`, both unsigned.
     #[track_caller]
     #[must_use]
     pub fn at_least(self, value: u32) -> Compare {
         self.compare(Relation::AtLeast(value))
     }
 
-    /// True where both are equal.
+    /// True if both are equal.
     #[track_caller]
     #[must_use]
     pub fn equals(self, other: Field) -> Compare {
         self.compare(Relation::Field { other, equal: true })
     }
 
-    /// True where they are not equal.
+    /// True if they differ.
     #[track_caller]
     #[must_use]
     pub fn differs(self, other: Field) -> Compare {
@@ -121,19 +121,18 @@ impl Field {
     }
 }
 
-/// A field, as the program declared it.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldInfo {
     pub(crate) name: String,
     pub(crate) width: Width,
-    /// Metadata that ingress hands to egress in front of the packet.
+    /// Metadata that ingress passes to egress in a header before the packet.
     pub(crate) bridged: bool,
 }
 
 /// A source of an action's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
-    /// As the packet entered the stage with it.
+    /// The field's value when the packet entered the stage.
     Field(Field),
     /// A constant.
     Const(u32),
@@ -153,7 +152,7 @@ impl From<u32> for Operand {
     }
 }
 
-/// The argument with this number of the entry that matched.
+/// The argument with this number of the matching entry.
 #[must_use]
 pub const fn argument(number: u8) -> Operand {
     Operand::Argument(number)

@@ -1,10 +1,10 @@
-//! The asic engine's model: a switch like the papers' Tofino (RMT: Bosshart et al., SIGCOMM 2013), and the programs that keep
-//! its laws. `docs/internals/asic.md` has the laws and says how each is enforced.
+//! The asic engine's model: a switch like the papers' Tofino (RMT: Bosshart et al., SIGCOMM 2013), and the programs that keep its laws.
+//! `docs/internals/asic.md` has the laws, and how each is enforced.
 //!
-//! A program is data. A [`Builder`] declares fields, registers and tables; [`Builder::build`] checks them once, on all paths, and
-//! refuses what the switch could not do, naming the lines ([`Refusal`]), or gives a [`Program`] with its [`Report`]. A
-//! [`Machine`] runs it, one [`pass`](Machine::pass) a packet, or in two halves ([`ingress`](Machine::ingress),
-//! [`egress`](Machine::egress)), so that other packets can come between.
+//! A program is data. A [`Builder`] declares fields, registers and tables. [`Builder::build`] checks them once, on all paths: it refuses what
+//! the switch could not do, with the source lines ([`Refusal`]), or returns a [`Program`] with its [`Report`]. A [`Machine`] runs it, one
+//! [`pass`](Machine::pass) per packet, or in two halves ([`ingress`](Machine::ingress), [`egress`](Machine::egress)), so that other packets can
+//! come between.
 //!
 //! # A counter
 //!
@@ -35,9 +35,9 @@
 //!
 //! # A tiny queue
 //!
-//! A queue of four values. A GET is answered in its own pass; a packet that finds the queue empty or full is dropped under a
-//! name. A packet accesses each register once, so both pointers are compared *in* the access that moves them, with a
-//! lagging copy of the other that an earlier stage read. (Every GET writes `shadow`, one pass late.)
+//! A queue of four values. A GET is answered in its own pass; a packet that finds the queue empty or full is dropped with a reason. A packet
+//! accesses each register once, so both pointers are compared *in* the access that moves them, with a lagging copy of the other that an
+//! earlier stage read. (Every GET writes `shadow`, one pass late.)
 //!
 //! ```
 //! use midflight_rmt::*;

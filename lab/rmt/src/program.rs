@@ -11,9 +11,9 @@ use std::panic::Location;
 /// A pipeline: a packet passes ingress, then the traffic manager, then egress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pipeline {
-    /// The first, which chooses where the packet goes.
+    /// The first, which chooses the destination.
     Ingress,
-    /// The second, behind the traffic manager.
+    /// The second, after the traffic manager.
     Egress,
 }
 
@@ -33,38 +33,38 @@ pub struct Mirror(pub(crate) u16);
 #[derive(Clone, Debug)]
 pub(crate) struct MirrorInfo {
     pub(crate) name: String,
-    /// The copy's header field, and what it is.
+    /// The header field for the copy's kind, and its value.
     pub(crate) kind: (Field, u32),
-    /// The copy's header fields, and the fields that they are taken from at the end of the pipeline.
+    /// The copy's header fields, and the fields whose values at the end of the pipeline they get.
     pub(crate) carries: Vec<(Field, Field)>,
     pub(crate) at: At,
 }
 
-/// How many passes a packet of a kind takes at most.
+/// Upper bound of a packet kind's passes.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// What kind of packet.
+    /// The kind of packet.
     pub kind: String,
-    /// Passes, the first included: a number, or the quantity that it depends on.
+    /// Passes, including the first: a number, or the quantity that it depends on.
     pub passes: String,
-    /// Why no more, or why there is no bound.
+    /// The reason for the bound, or for its absence.
     pub why: String,
 }
 
-/// What a packet of a kind carries when it recirculates.
+/// Contents of a kind's packets when they recirculate.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried {
     pub(crate) kind: String,
-    /// The field and value that tell the kind.
+    /// The field and value that identify the kind.
     pub(crate) is: (Field, u32),
     pub(crate) fields: Vec<Field>,
     /// Bytes of headers that no table reads.
     pub(crate) besides: u32,
-    /// Records behind the first.
+    /// Whether it has records after the first.
     pub(crate) records: bool,
 }
 
-/// All of a program, before it is checked (in the [`Builder`]) and after (in the [`Program`]).
+/// A whole program, before its check (in the [`Builder`]) and after (in the [`Program`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     pub(crate) name: String,
@@ -94,7 +94,7 @@ impl Source {
     }
 }
 
-/// Builds a program. Each declaration remembers the line that made it.
+/// Builds a program. Each declaration remembers its source line.
 #[derive(Clone, Debug)]
 pub struct Builder {
     source: Source,
@@ -116,7 +116,7 @@ impl Builder {
         self.declare(Space::Metadata, name.into(), width, false)
     }
 
-    /// Metadata that egress gets as ingress left it, in a header between the two.
+    /// Metadata that ingress passes to egress, in a header between the two.
     pub fn bridged(&mut self, name: impl Into<String>, width: Width) -> Field {
         self.declare(Space::Metadata, name.into(), width, true)
     }
@@ -130,13 +130,13 @@ impl Builder {
         Field { space, index, width }
     }
 
-    /// Says that these header fields are the first of a list of records that a packet carries.
+    /// Declares these header fields as the first of a list of records in a packet.
     pub fn record(&mut self, fields: &[Field]) {
         assert!(fields.iter().all(|f| f.space == Space::Header), "a record is made of header fields");
         self.source.record = fields.to_vec();
     }
 
-    /// An array of `cells` cells, all zero at first, in one stage (from 0) of one pipeline.
+    /// An array of `cells` cells, initially zero, in one stage (from 0) of one pipeline.
     #[track_caller]
     pub fn register(
         &mut self,
@@ -152,8 +152,8 @@ impl Builder {
         Register(id)
     }
 
-    /// A mirror session: a copy in which `kind.0` is `kind.1`, each first field of `carries` is what the second was at the end of
-    /// the pipeline that asked for it, and all else is zero.
+    /// A mirror session: a copy in which `kind.0` is `kind.1`, each first field of `carries` has the value of the second at the end of the
+    /// requesting pipeline, and all else is zero.
     #[track_caller]
     pub fn mirror(&mut self, name: impl Into<String>, kind: (Field, u32), carries: &[(Field, Field)]) -> Mirror {
         let mut copied = carries.iter().map(|(to, _)| to).chain([&kind.0]);
@@ -168,7 +168,7 @@ impl Builder {
         Mirror(id)
     }
 
-    /// A table in a stage (from 0) of a pipeline; its methods say the rest.
+    /// A table in a stage (from 0) of a pipeline; its methods define the rest.
     #[track_caller]
     pub fn table(&mut self, pipeline: Pipeline, stage: usize, name: impl Into<String>) -> &mut Table {
         self.source.tables.push(Table::new(pipeline, stage, name.into(), Location::caller()));
@@ -180,14 +180,14 @@ impl Builder {
         self.source.names.extend(names.iter().map(|&(value, name)| (field, value, name)));
     }
 
-    /// States how many passes a kind of packet takes at most, if that is bounded. The build does not check it.
+    /// States an upper bound of a packet kind's passes, if there is one. The build does not check it.
     pub fn bound(&mut self, kind: impl Into<String>, passes: impl fmt::Display, why: impl Into<String>) {
         self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
     }
 
-    /// States which header fields a packet needs when it recirculates with this value in this field, and how many bytes its headers have
-    /// besides; `records`: also those behind the first. The build does not check it; a search can, as
-    /// [`Program::forget`] zeroes all others.
+    /// States which header fields a packet needs when it recirculates with this value in this field, and how many bytes its headers have in
+    /// addition; `records`: also those after the first. The build does not check it; a search can, as [`Program::forget`] zeroes all
+    /// others.
     pub fn carries(
         &mut self,
         kind: impl Into<String>,
@@ -199,7 +199,7 @@ impl Builder {
         self.source.carried.push(Carried { kind: kind.into(), is, fields: fields.to_vec(), besides, records });
     }
 
-    /// All tables so far: a check of the program plants its defects there.
+    /// All tables so far, for planted defects.
     #[cfg(feature = "check")]
     pub(crate) fn tables(&mut self) -> &mut [Table] {
         &mut self.source.tables
@@ -220,7 +220,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Its name.
+    /// Name of the program.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.source.name
@@ -232,13 +232,13 @@ impl Program {
         &self.report
     }
 
-    /// What each table does, stage by stage, as a table in Markdown.
+    /// Each table's function, stage by stage, as a table in Markdown.
     #[must_use]
     pub fn stages(&self) -> String {
         stages::print(&self.source)
     }
 
-    /// The entries of the table with this name, in the order of their priority, as a table in Markdown.
+    /// The entries of the table with this name, in priority order, as a table in Markdown.
     #[must_use]
     pub fn entries(&self, table: &str) -> Option<String> {
         let table = self.source.tables.iter().find(|known| known.name == table)?;
@@ -252,7 +252,7 @@ impl Program {
         u16::try_from(index).ok().map(Register)
     }
 
-    /// Zeroes the header fields that a recirculating packet of this kind does not need, if the program says which it needs.
+    /// Zeroes the header fields that a recirculating packet of this kind does not need, if the program states which it needs.
     pub fn forget(&self, packet: &mut Packet) {
         let of = |carried: &&Carried| packet.get(carried.is.0) == carried.is.1;
         let Some(carried) = self.source.carried.iter().find(of) else { return };

@@ -19,7 +19,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a switch has a limited number of.
+/// A limited resource of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// Physical stages.
@@ -88,13 +88,13 @@ pub enum Refusal {
          gateways and keys do not prove that these exclude each other"
     )]
     TouchesTwice {
-        /// Its name.
+        /// The register's name.
         register: String,
-        /// Where it is.
+        /// Place of the register.
         place: Place,
-        /// One access.
+        /// Line of one access.
         first: At,
-        /// The other.
+        /// Line of the other.
         second: At,
     },
     /// Two tables access one register, and only their keys exclude each other.
@@ -103,16 +103,16 @@ pub enum Refusal {
          of two tables that access one register, gateways must exclude each other"
     )]
     SharedByKeys {
-        /// Its name.
+        /// The register's name.
         register: String,
-        /// Where it is.
+        /// Place of the register.
         place: Place,
-        /// One access.
+        /// Line of one access.
         first: At,
-        /// The other.
+        /// Line of the other.
         second: At,
     },
-    /// An action reads what it has written: its statements run one after the other, so this needs a second stage.
+    /// An action reads what it has written: its statements are sequential, so this needs a second stage.
     #[error(
         "reads what its action has written: {field}, {place}, written at {written}, read at {read}; \
          read it first, or in a later stage"
@@ -153,7 +153,7 @@ pub enum Refusal {
         /// The line that writes.
         written: At,
     },
-    /// Metadata is read that nothing writes.
+    /// Metadata is read but never written.
     #[error("reads what nothing writes: {field}, in {place} at {read}")]
     NeverWritten {
         /// The field's name.
@@ -166,21 +166,21 @@ pub enum Refusal {
     /// One packet could write one thing twice in one stage.
     #[error("writes twice in a stage: {what}, {place}, at {first} and at {second}")]
     WritesTwice {
-        /// A field's name, or that of the other thing.
+        /// Name of the field or other thing.
         what: String,
         /// Where.
         place: Place,
-        /// One write.
+        /// Line of one write.
         first: At,
-        /// The other.
+        /// Line of the other.
         second: At,
     },
     /// A register is used in another stage than its own.
     #[error("register {register} is in {home}, and used in {place} at {at}")]
     Elsewhere {
-        /// Its name.
+        /// The register's name.
         register: String,
-        /// Where it is.
+        /// Place of the register.
         home: Place,
         /// Where it is used.
         place: Place,
@@ -204,7 +204,7 @@ pub enum Refusal {
     /// An index could point beyond the array.
     #[error("index of register {register} in {place} at {at} reaches cell {last}; it has {cells}")]
     IndexBeyond {
-        /// Its name.
+        /// The register's name.
         register: String,
         /// Where.
         place: Place,
@@ -212,10 +212,10 @@ pub enum Refusal {
         at: At,
         /// The largest index.
         last: u64,
-        /// Its cells.
+        /// Cells of the array.
         cells: u32,
     },
-    /// Only ingress chooses where a packet goes.
+    /// Only ingress chooses a destination.
     #[error("output port chosen in egress: {table}, {place}, at {at}")]
     PortInEgress {
         /// The table's name.
@@ -239,17 +239,17 @@ pub enum Refusal {
         /// The line that subtracts.
         written: At,
     },
-    /// Something has the wrong form.
+    /// Something is malformed.
     #[error("{what}, in {place} at {at}")]
     Malformed {
-        /// What is wrong.
+        /// The error.
         what: String,
         /// Where.
         place: Place,
         /// The line.
         at: At,
     },
-    /// The registers of a stage cannot be distributed over the parts of its memories.
+    /// A stage's registers cannot be distributed over the parts of its memories.
     #[error(
         "{what} in {place} at {at}: all {used} map RAMs, of {limit}, do not fit {parts} parts with one register in one part"
     )]
@@ -264,16 +264,16 @@ pub enum Refusal {
         parts: u32,
         /// Map RAMs of all registers of the stage.
         used: u32,
-        /// How many there are.
+        /// Map RAMs available.
         limit: u32,
     },
-    /// A program of this crate does not exist for these parameters.
+    /// No program of this crate exists for these parameters.
     #[error("{what}")]
     Parameters {
-        /// What they must be.
+        /// The required values.
         what: &'static str,
     },
-    /// More than the target has.
+    /// A budget of the target is exceeded.
     #[error("{what} in {place} at {at}: {used} {resource}, {limit} exist: {} over budget", .used - .limit)]
     OverBudget {
         /// The register, table or field that exceeds it.
@@ -282,11 +282,11 @@ pub enum Refusal {
         place: Place,
         /// The line.
         at: At,
-        /// What is exceeded.
+        /// The exceeded resource.
         resource: Resource,
-        /// How many are used with it.
+        /// Number used, including this one.
         used: u32,
-        /// How many there are.
+        /// Number available.
         limit: u32,
     },
 }

@@ -4,7 +4,7 @@ use crate::field::{At, Field, Operand};
 use crate::program::Pipeline;
 use std::panic::Location;
 
-/// What a cell of a register array holds.
+/// Contents of a register's cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// One word of 8 bits.
@@ -28,7 +28,7 @@ impl Cell {
         }
     }
 
-    /// Words in a cell.
+    /// Words per cell.
     #[must_use]
     pub const fn words(self) -> u32 {
         if matches!(self, Self::Pair) { 2 } else { 1 }
@@ -53,18 +53,18 @@ pub(crate) struct RegisterInfo {
     pub(crate) at: At,
 }
 
-/// Which cell: a constant one, or a plain slice of a field.
+/// Selects a cell: a constant, or a slice of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
-    /// Always this one.
+    /// Always this cell.
     Const(u32),
     /// `bits` bits of `field` from bit `low` on.
     Slice {
-        /// Of which field.
+        /// The field.
         field: Field,
         /// The lowest bit.
         low: u32,
-        /// How many bits; 0 to 17 or so: 2^bits cells must exist.
+        /// Number of bits, 0 to 17 or so: 2^bits cells must exist.
         bits: u32,
     },
 }
@@ -84,7 +84,7 @@ pub enum Word {
     High,
 }
 
-/// How a word is compared, before it is changed.
+/// A test of a word, before the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
     /// word = value.
@@ -101,10 +101,10 @@ pub enum Test {
     After,
 }
 
-/// How an access changes a word. Arithmetic is modulo the word's width.
+/// A change of a word. Arithmetic is modulo the word's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Alu {
-    /// It stays.
+    /// No change.
     Keep,
     /// The value.
     Set(Operand),
@@ -120,7 +120,7 @@ pub enum Alu {
     Or(Operand),
     /// word XOR value.
     Xor(Operand),
-    /// A word of the cell as it was: a pair's words may take each other's value.
+    /// A word of the cell before the access: a pair's words may take each other's value.
     Word(Word),
 }
 
@@ -158,15 +158,15 @@ impl Alu {
 /// What a stateful ALU writes to the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// The word as it was.
+    /// The word before the access.
     Old(Word),
-    /// The word as it is now.
+    /// The word after the access.
     New(Word),
-    /// 1 where the test held; 2 where it did not, and the [second](Access::otherwise_if) did; else 0.
+    /// 1 if the test held; 2 if it did not, but the [second](Access::otherwise_if) did; else 0.
     Predicate,
 }
 
-/// One arm: how it changes the low and the high word.
+/// One arm: changes of the low and the high word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Arm {
     pub(crate) low: Alu,
@@ -175,13 +175,13 @@ pub(crate) struct Arm {
 
 const KEEP: Arm = Arm { low: Alu::Keep, high: Alu::Keep };
 
-/// A stateful ALU's operation on one cell: one test or two, two arms, one output.
+/// A stateful ALU's operation on one cell: one or two tests, two arms, one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     pub(crate) register: Register,
     pub(crate) index: Index,
     pub(crate) test: Option<(Word, Test, Operand)>,
-    /// What must hold for `otherwise`, besides that `test` does not.
+    /// Must hold for `otherwise`, in addition to the failure of `test`.
     pub(crate) second: Option<(Word, Test, Operand)>,
     pub(crate) then: Arm,
     pub(crate) otherwise: Arm,
@@ -190,7 +190,7 @@ pub struct Access {
 }
 
 impl Register {
-    /// An access to the cell at `index`, which changes nothing until the methods below say so.
+    /// An access to the cell at `index`, without effect until the methods below add one.
     #[track_caller]
     #[must_use]
     pub fn at(self, index: Index) -> Access {
@@ -206,60 +206,59 @@ impl Access {
         Self { test: Some((Word::Low, test, value.into())), ..self }
     }
 
-    /// The ALU's second comparator: `otherwise` applies only if this test holds too. If neither test holds, nothing
-    /// changes.
+    /// The ALU's second comparator: `otherwise` applies only if this test holds too. If neither test holds, nothing changes.
     #[must_use]
     pub fn otherwise_if(self, word: Word, test: Test, value: impl Into<Operand>) -> Self {
         Self { second: Some((word, test, value.into())), ..self }
     }
 
-    /// Changes the (low) word where the test holds.
+    /// Changes the (low) word if the test holds.
     #[must_use]
     pub fn then(mut self, low: Alu) -> Self {
         self.then.low = low;
         self
     }
 
-    /// Changes the high word where the test holds.
+    /// Changes the high word if the test holds.
     #[must_use]
     pub fn then_high(mut self, high: Alu) -> Self {
         self.then.high = high;
         self
     }
 
-    /// Changes the (low) word where the test does not hold.
+    /// Changes the (low) word if the test does not hold.
     #[must_use]
     pub fn otherwise(mut self, low: Alu) -> Self {
         self.otherwise.low = low;
         self
     }
 
-    /// Changes the high word where the test does not hold.
+    /// Changes the high word if the test does not hold.
     #[must_use]
     pub fn otherwise_high(mut self, high: Alu) -> Self {
         self.otherwise.high = high;
         self
     }
 
-    /// Changes the (low) word, test or none.
+    /// Changes the (low) word unconditionally.
     #[must_use]
     pub fn always(self, low: Alu) -> Self {
         self.then(low).otherwise(low)
     }
 
-    /// Changes the high word, test or none.
+    /// Changes the high word unconditionally.
     #[must_use]
     pub fn always_high(self, high: Alu) -> Self {
         self.then_high(high).otherwise_high(high)
     }
 
-    /// Writes what `output` says into `field`.
+    /// Writes `output` into `field`.
     #[must_use]
     pub fn give(self, output: Output, field: Field) -> Self {
         Self { output: Some((output, field)), ..self }
     }
 
-    /// Writes the (low) word as it was into `field`.
+    /// Writes the (low) word from before the access into `field`.
     #[must_use]
     pub fn give_old(self, field: Field) -> Self {
         self.give(Output::Old(Word::Low), field)
@@ -269,7 +268,7 @@ impl Access {
         [self.then.low, self.then.high, self.otherwise.low, self.otherwise.high]
     }
 
-    /// What it takes from the packet and the program, besides the index.
+    /// Operands from the packet and the program, without the index.
     pub(crate) fn operands(&self) -> impl Iterator<Item = Operand> {
         let tests = [self.test, self.second].into_iter().flatten().map(|(_, _, value)| value);
         self.alus().into_iter().filter_map(Alu::operand).chain(tests)

@@ -1,4 +1,4 @@
-//! The resources of its target that a program uses.
+//! The target's resources that a program uses.
 
 use crate::action::Effect;
 use crate::check::{Reads, table_reads, table_writes};
@@ -14,7 +14,7 @@ use std::fmt;
 /// Entries and bits of a TCAM block.
 const TCAM: (u64, u64) = (512, 44);
 
-/// What a physical stage gives, to ingress and egress together.
+/// Use of a physical stage by ingress and egress together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageUse {
     /// Logical tables of ingress.
@@ -31,7 +31,7 @@ pub struct StageUse {
     pub map_rams: u32,
     /// TCAM blocks.
     pub tcam_blocks: u32,
-    /// TCAM entries, with those into which ranges are split.
+    /// TCAM entries, including those of split ranges.
     pub tcam_entries: u32,
 }
 
@@ -42,36 +42,36 @@ pub struct RegisterUse {
     pub name: String,
     /// Where it is.
     pub place: Place,
-    /// What a cell holds.
+    /// Contents of a cell.
     pub cell: Cell,
-    /// How many cells.
+    /// Number of cells.
     pub cells: u32,
-    /// SRAM blocks, the spare one included that a register needs to be written while it is read.
+    /// SRAM blocks, including the spare one that lets a register be written while it is read.
     pub blocks: u32,
 }
 
-/// What a program takes.
+/// Resources of a program.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The program's name.
     pub program: String,
-    /// The target that it was checked against.
+    /// The target of the check.
     pub target: Target,
     /// Physical stages, from 0 to the last used.
     pub stages: Vec<StageUse>,
     /// Stages of ingress and of egress, from 0 to the last used.
     pub depth: [usize; 2],
-    /// Registers, in the order of their declaration.
+    /// Registers, in declaration order.
     pub registers: Vec<RegisterUse>,
     /// Containers of 8, 16 and 32 bits, in ingress and in egress. A field that both use takes one in each.
     pub containers: [[u32; 3]; 2],
-    /// Bytes between ingress and egress, in front of each packet.
+    /// Bytes between ingress and egress, before each packet.
     pub bridged_bytes: u32,
-    /// Bytes of header that each packet carries at most, records beyond the first not counted.
+    /// Bytes of header that each packet carries at most, without records after the first.
     pub header_bytes: u32,
-    /// What the program states of its packets' passes.
+    /// The program's stated bounds of passes.
     pub bounds: Vec<Bound>,
-    /// What a packet carries when it recirculates, if the program says it.
+    /// Contents of recirculating packets, if stated by the program.
     pub carried: Vec<CarriedUse>,
 }
 
@@ -80,11 +80,11 @@ pub struct Report {
 pub struct CarriedUse {
     /// Its kind.
     pub kind: String,
-    /// Header fields of the program, the first record's included.
+    /// Header fields of the program, including the first record's.
     pub fields: u32,
-    /// What stands in the packet besides.
+    /// Other bytes of the packet.
     pub besides: u32,
-    /// Each record behind the first; 0: it has no records.
+    /// Bytes of each record after the first; 0: it has no records.
     pub record: u32,
 }
 
@@ -101,7 +101,7 @@ impl Report {
         self.stages.iter().map(|stage| stage.sram_blocks).sum()
     }
 
-    /// The share of the target's SRAM and TCAM blocks that it takes.
+    /// Share of the target's SRAM and TCAM blocks in use.
     #[must_use]
     pub fn memory_share(&self) -> [f64; 2] {
         let stages = self.target.stages as f64;
@@ -110,7 +110,7 @@ impl Report {
         [share(self.sram_blocks(), self.target.sram_blocks), share(tcam_blocks, self.target.tcam_blocks)]
     }
 
-    /// Adds up what the program takes, and refuses it at the first thing that exceeds a budget.
+    /// Adds up the resources, and refuses the program at the first exceeded budget.
     pub(crate) fn draw(source: &Source, target: &Target) -> Result<Self, Refusal> {
         let header_bytes = source.headers.iter().map(|field| field.width.bits() / 8).sum();
         let mut report = Self {
@@ -131,7 +131,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Makes room for a stage, where it exists.
+    /// Extends the list of stages up to this one, if it exists.
     fn enter(&mut self, what: &str, place: Place, at: At) -> Result<&mut StageUse, Refusal> {
         let used = place.stage + 1;
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -255,7 +255,7 @@ fn over(what: &str, place: Place, at: At, resource: Resource, used: u32, limit: 
     }
 }
 
-/// Whether each of these registers can lie in one of the parts that have so many stateful ALUs and map RAMs.
+/// Whether these registers fit into parts with these stateful ALUs and map RAMs, each register in one part.
 fn fit(blocks: &[u32], parts: &mut [(u32, u32)]) -> bool {
     let Some((&first, others)) = blocks.split_first() else { return true };
     (0..parts.len()).any(|at| {
@@ -291,7 +291,6 @@ fn touched(source: &Source, table: &Table) -> Reads {
     fields
 }
 
-/// The memory of a table's entries.
 struct Memory {
     sram_blocks: u32,
     tcam_blocks: u32,
@@ -310,8 +309,8 @@ impl Memory {
             let width: u64 = table.keys.iter().map(bits).sum();
             return Self { sram_blocks: blocks(entries * (width + arguments)).max(1), tcam_blocks: 0, tcam_entries: 0 };
         }
-        // A nibble of a range takes the 16 bits that say which of its values are in it: four times the room of a ternary one,
-        // as two entries of twice the width; the entry is split where the range begins or ends within a nibble.
+        // A nibble of a range takes 16 bits, one for each of its values: four times the room of a ternary one, as two entries of twice the
+        // width. The entry is split if the range begins or ends within a nibble.
         let width: u64 = table.keys.iter().map(|key| bits(key) * if key.kind == KeyKind::Range { 2 } else { 1 }).sum();
         let tcam_entries: u64 = table.entries.iter().map(|entry| split(table, &entry.matches)).sum();
         let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! A program as tables for readers, stage by stage: what runs when, what it does, and why.
+//! Prints a program as tables for readers, stage by stage.
 
 use crate::action::{Action, Destination, Effect, Op, Verb};
 use crate::field::{Field, Operand};
@@ -7,7 +7,7 @@ use crate::register::{Access, Alu, Arm, Index, Output, Test, Word};
 use crate::table::{Compare, Entry, Key, KeyKind, Match, Relation, Table};
 use std::fmt::Write;
 
-/// One row for each table, ingress first, in the order of the stages.
+/// One row per table, ingress first, in the order of the stages.
 pub(crate) fn print(source: &Source) -> String {
     let mut text = String::from("| stage | table | runs when | looks up | does | |\n|---|---|---|---|---|---|\n");
     for pipeline in [Pipeline::Ingress, Pipeline::Egress] {
@@ -23,7 +23,6 @@ pub(crate) fn print(source: &Source) -> String {
     text
 }
 
-/// The entries of one table, in the order of their priority.
 pub(crate) fn entries(source: &Source, table: &Table) -> String {
     let print = Print { source };
     let heads: Vec<&str> = table.keys.iter().map(|key| print.name(key.field)).collect();

@@ -1,11 +1,11 @@
-//! Tables: a gateway, keys, entries in the order of their priority, and the action of each.
+//! Tables: a gateway, keys, entries in priority order, and the action of each.
 
 use crate::action::Action;
 use crate::field::{At, Field};
 use crate::program::Pipeline;
 use std::panic::Location;
 
-/// One comparison of a gateway; a gateway is true where all of its comparisons are.
+/// One comparison of a gateway; a gateway is true if all of its comparisons are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Compare {
     pub(crate) field: Field,
@@ -21,7 +21,7 @@ pub(crate) enum Relation {
     Field { other: Field, equal: bool },
 }
 
-/// How a key is matched, which decides its memory.
+/// How a key is matched, which determines its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeyKind {
     /// SRAM.
@@ -39,17 +39,17 @@ pub(crate) struct Key {
     pub(crate) at: At,
 }
 
-/// What an entry requires of one key.
+/// An entry's condition on one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Match {
     /// The bits under `mask` are those of `value`.
     Masked {
-        /// Which bits count.
+        /// The bits that count.
         mask: u32,
-        /// What they are.
+        /// Their values.
         value: u32,
     },
-    /// Between two values, both included, unsigned. Range keys only.
+    /// Between two values, inclusive, unsigned. Range keys only.
     Between(u32, u32),
 }
 
@@ -67,13 +67,12 @@ impl Match {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) matches: Vec<Match>,
-    /// One of the table's actions.
+    /// Index into the table's actions.
     pub(crate) action: usize,
     pub(crate) arguments: Vec<u32>,
 }
 
-/// A table of one stage, as the program declares it: `when` its gateway is true, the first entry that matches runs its
-/// action, or the default does, where there is one.
+/// A table of one stage. If its gateway is true, the first matching entry runs its action; without one the default runs, if any.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) name: String,
@@ -84,7 +83,7 @@ pub struct Table {
     pub(crate) entries: Vec<Entry>,
     pub(crate) actions: Vec<Action>,
     pub(crate) default: Option<usize>,
-    /// Entries that it has room for, if the controller adds some.
+    /// Capacity, if the controller adds entries.
     pub(crate) room: usize,
     pub(crate) note: String,
     pub(crate) at: At,
@@ -96,49 +95,49 @@ impl Table {
         Self { name, pipeline, stage, gateway, keys, entries, actions, default: None, room: 0, note: String::new(), at }
     }
 
-    /// Runs only where this is true too.
+    /// Adds a condition to the gateway.
     pub fn when(&mut self, compare: Compare) -> &mut Self {
         self.gateway.push(compare);
         self
     }
 
-    /// A key that each entry gives in full.
+    /// Adds a key that each entry gives in full.
     #[track_caller]
     pub fn exact(&mut self, field: Field) -> &mut Self {
         self.key(field, KeyKind::Exact)
     }
 
-    /// A key of which each entry gives some bits.
+    /// Adds a key of which each entry gives some bits.
     #[track_caller]
     pub fn ternary(&mut self, field: Field) -> &mut Self {
         self.key(field, KeyKind::Ternary)
     }
 
-    /// A key for which each entry gives an interval.
+    /// Adds a key for which each entry gives an interval.
     #[track_caller]
     pub fn range(&mut self, field: Field) -> &mut Self {
         self.key(field, KeyKind::Range)
     }
 
-    /// An entry: what it requires of each key, in their order, and its action with arguments. The first that matches wins.
+    /// Adds an entry: a match for each key, in order, and its action with arguments. The first match wins.
     pub fn entry<const N: usize>(&mut self, matches: [Match; N], action: &Action, arguments: &[u32]) -> &mut Self {
         self.entry_of(matches.to_vec(), action, arguments)
     }
 
-    /// The same, for a table whose number of keys is computed.
+    /// The same, if the number of keys is computed.
     pub fn entry_of(&mut self, matches: Vec<Match>, action: &Action, arguments: &[u32]) -> &mut Self {
         let action = self.action(action);
         self.entries.push(Entry { matches, action, arguments: arguments.to_vec() });
         self
     }
 
-    /// What runs where no entry matches, or where there are no keys.
+    /// Sets the default, which runs if no entry matches or there are no keys.
     pub fn run(&mut self, action: &Action) -> &mut Self {
         self.default = Some(self.action(action));
         self
     }
 
-    /// Has room for so many entries, which the controller adds while the switch runs: its memory is that of as many.
+    /// Sets the capacity for entries that the controller adds at run time.
     pub fn room(&mut self, entries: usize) -> &mut Self {
         self.room = entries;
         self

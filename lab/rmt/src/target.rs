@@ -1,40 +1,40 @@
-//! What a switch has.
+//! Resources of a switch.
 
 /// Budgets of a target.
 ///
-/// Tofino 1's are those of its public documents (Intel's P4 compiler, open-p4studio; the RMT paper, Bosshart et al. 2013) and of
-/// what that compiler refuses. Tofino 2's are those of the same compiler.
+/// Tofino 1's are from its public documents (Intel's P4 compiler, open-p4studio; the RMT paper, Bosshart et al. 2013) and from that
+/// compiler's refusals. Tofino 2's are from the same compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// How the report calls it.
+    /// Name in the report.
     pub name: &'static str,
     /// Physical stages, each shared by ingress and egress.
     pub stages: usize,
     /// Containers of 8, 16 and 32 bits, shared by ingress and egress.
     pub containers: [u32; 3],
-    /// Logical tables a stage; each has one gateway.
+    /// Logical tables per stage; each has one gateway.
     pub tables: u32,
-    /// Instruction words a stage: one for each action of each table.
+    /// Instruction words per stage: one for each action of each table.
     pub instructions: u32,
-    /// Stateful ALUs a stage.
+    /// Stateful ALUs per stage.
     pub stateful_alus: u32,
-    /// SRAM blocks of 16 KB a stage.
+    /// SRAM blocks of 16 KB per stage.
     pub sram_blocks: u32,
-    /// Map RAMs a stage. Each block of a register needs one, so fewer blocks can be registers than there are.
+    /// Map RAMs per stage. Each block of a register needs one, so not all blocks can be registers.
     pub map_rams: u32,
-    /// Parts of a stage's memories, each with as many map RAMs and stateful ALUs as the others. A register lies in one of them.
+    /// Parts of a stage's memories, each with equally many map RAMs and stateful ALUs. A register fits into one of them.
     pub memory_parts: u32,
-    /// SRAM blocks of one register at most, its spare one included.
+    /// SRAM blocks of one register at most, including its spare one.
     pub register_blocks: u32,
-    /// TCAM blocks a stage, of 512 entries of 44 bits.
+    /// TCAM blocks per stage, of 512 entries of 44 bits.
     pub tcam_blocks: u32,
-    /// Bits that a gateway looks at.
+    /// Bits that a gateway reads.
     pub gateway_bits: u32,
     /// Bits that a gateway compares by less-than.
     pub gateway_order_bits: u32,
     /// Bits of a range key.
     pub range_bits: u32,
-    /// Fields of the packet that a stateful ALU takes, besides the index.
+    /// Fields of the packet that a stateful ALU takes, without the index.
     pub stateful_inputs: usize,
     /// Bytes that a mirrored copy carries.
     pub mirror_bytes: u32,
@@ -61,12 +61,12 @@ impl Target {
         mirror_bytes: 32,
     };
 
-    /// Its successor, of which the thesis on Bolt says (chapter 4) that it can have a queue of a million entries.
+    /// Its successor, which according to the thesis on Bolt (chapter 4) can have a queue of a million entries.
     ///
-    /// There are more stages, and each has the same memories, but in two halves: no bus leads from the lower rows to the upper ones
-    /// (Intel's compiler and assembler: `isMemoryCoreSplit`, `SUPPORT_OVERFLOW_BUS`). Of its containers only those count that an
-    /// ALU may write in any way, as all of Tofino 1's; 16, 24 and 16 more take whole values only ("mocha"), and as many exist
-    /// between stages only ("dark"). Of its stateful ALUs' wider words and four comparators the programs use nothing.
+    /// It has more stages, each with the same memories, but in two halves: no bus connects the lower rows to the upper ones (Intel's
+    /// compiler and assembler: `isMemoryCoreSplit`, `SUPPORT_OVERFLOW_BUS`). Only containers count that an ALU may write in any way, as all
+    /// of Tofino 1's; 16, 24 and 16 more take whole values only ("mocha"), and as many exist between stages only ("dark"). The programs do
+    /// not use its stateful ALUs' wider words and four comparators.
     pub const TOFINO_2: Self = Self {
         name: "Tofino 2",
         stages: 20,
@@ -76,10 +76,10 @@ impl Target {
         ..Self::TOFINO_1
     };
 
-    /// Those that exist.
+    /// All targets.
     pub const ALL: [Self; 2] = [Self::TOFINO_1, Self::TOFINO_2];
 
-    /// Bits that number the cells of the longest register of such words, if it has a power of two of them: one of its blocks is spare.
+    /// Bits that number the cells of the longest register of such words, with a power of two of cells: one of its blocks is spare.
     #[must_use]
     pub fn register_index_bits(&self, word_bits: u32) -> u32 {
         ((self.register_blocks - 1) * Self::SRAM_BLOCK_BITS / word_bits).ilog2()

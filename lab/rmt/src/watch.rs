@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The progress of a search, and the means to end it. Clones belong to the same search.
+/// The progress of a search, and a way to end it. Clones belong to the same search.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     stop: Arc<AtomicBool>,
@@ -11,7 +11,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// One that ends searches when this is set.
+    /// Ends searches when `stop` is set.
     #[must_use]
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         Self { stop, ..Self::default() }
@@ -23,13 +23,13 @@ impl Watch {
         self.states.load(Ordering::Relaxed)
     }
 
-    /// Whether it is to end.
+    /// Whether the search must end.
     #[must_use]
     pub fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Counts a state that was visited.
+    /// Counts a visited state.
     pub fn count(&self) {
         self.states.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What never ends, though every executor and every packet is served again and again: `docs/internals/asic.md` says what follows.
+//! Cycles that never end although every executor and every packet is served: see `docs/internals/asic.md`.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn searched(lasting: &Lasting) -> Endless {
     lasting.search(&Watch::default()).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
-/// Packets alone come to rest, in any order; what never ends needs requests that come at the wrong time, for ever.
+/// Packets alone come to rest, in any order; a cycle needs requests at the wrong time, for ever.
 #[test]
 fn t12_packets_come_to_rest_in_any_order_and_requests_can_keep_a_search_going() {
     for lasting in lasting() {

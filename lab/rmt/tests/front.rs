@@ -1,4 +1,4 @@
-//! The front of the safe queue: which RETRIEVEs it stops, what it does with other packets, and what the whole takes of a switch.
+//! The front of the safe queue: which RETRIEVEs it stops, how it handles other packets, and the resources of the whole.
 
 mod common;
 #[path = "common/ways.rs"]
@@ -44,7 +44,7 @@ impl Switch {
         self.machine.pass(packet)
     }
 
-    /// All passes of a packet. Between two it loses what the report does not count.
+    /// All passes of a packet. Between passes it loses what the report does not count.
     fn runs(&mut self, packet: Packet) -> Packet {
         let sent = self.pass(packet).packet;
         let mut packet = sent.packet;
@@ -64,7 +64,6 @@ impl Switch {
         self.guarded.retrieve(epoch, slot, 0xFF, counter, 30)
     }
 
-    /// The task that a RETRIEVE gets.
     fn gets(&mut self, slot: &Slot, counter: u32) -> Option<u32> {
         let packet = self.polls(EPOCH, slot, counter);
         let outputs = self.pass(packet);
@@ -80,7 +79,7 @@ impl Switch {
     }
 }
 
-/// A copy changes nothing, nor does a packet that its successor has overtaken; each slot has a counter of its own. Counters are serial numbers.
+/// T2: a copy and an overtaken packet change nothing. Each slot has a separate counter, a serial number.
 #[test]
 fn t2_a_copy_of_a_retrieve_gets_no_task() {
     for start in [0, u32::MAX - 1] {
@@ -93,7 +92,7 @@ fn t2_a_copy_of_a_retrieve_gets_no_task() {
     }
 }
 
-/// Each of epoch, slot, generation, address and port counts. Nothing else changes: the slot's next RETRIEVE is answered.
+/// A wrong epoch, slot, generation, address or port each leads to RESET. Nothing else changes: the slot's next RETRIEVE is answered.
 #[test]
 fn a_retrieve_of_a_foreign_epoch_or_a_void_slot_is_answered_by_reset() {
     let mut switch = Switch::starting_at(0);
@@ -116,7 +115,6 @@ fn a_retrieve_of_a_foreign_epoch_or_a_void_slot_is_answered_by_reset() {
     assert_eq!(switch.gets(&OURS, 1), Some(1), "the counter of a void packet was not stored");
 }
 
-/// An answer leaves by the port of its question, with all addresses turned round.
 #[test]
 fn an_answer_goes_back() {
     let mut switch = Switch::starting_at(0);
@@ -170,7 +168,6 @@ fn what_goes_round_keeps_what_its_answer_repeats() {
     }
 }
 
-/// Packets that are not the queue's pass by it.
 #[test]
 fn other_packets_are_forwarded() {
     let mut switch = Switch::starting_at(0);
@@ -190,7 +187,7 @@ fn t1_t2_t3_t4_t5_t7_hold_for_each_arrival_though_packets_are_lost_late_and_copi
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
 }
 
-/// Most defects of the front show only where the network does something wrong.
+/// Most defects of the front show only with faults of the network.
 #[test]
 fn defects_of_the_front_that_only_faults_show() {
     let hidden = ["copy-goes-on", "counter-not-stored", "counter-only-differs"];
@@ -203,7 +200,7 @@ fn defects_of_the_front_that_only_faults_show() {
     }
 }
 
-/// What is not kept: the contract's T2 for a SUBMIT that came twice; the order, by a RETRIEVE that is repeated while the first one searches.
+/// Not kept: the contract's T2 for a duplicate SUBMIT; the order, if a RETRIEVE is repeated while the first one searches.
 #[test]
 fn copies_and_repeats_do_what_the_page_says() {
     for name in ["copied-submit", "repeated-search"] {

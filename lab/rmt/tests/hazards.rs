@@ -1,5 +1,5 @@
-//! The hazards of the published queue: a shortest way into each, found anew and held against `docs/internals/asic-hazards.md`.
-//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test hazards` writes the ways anew; then read the difference.
+//! The hazards of the published queue: searches a shortest way into each and compares it with `docs/internals/asic-hazards.md`.
+//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test hazards` writes the ways; then read the difference.
 
 mod common;
 #[path = "common/ways.rs"]
@@ -11,7 +11,7 @@ use midflight_rmt::tasks::published::{Config, Empty, Published};
 use midflight_rmt::{Target, Watch};
 use ways::{page_shows_way, searched};
 
-/// The way into each that the search finds is the one on the page. Those of queues of four entries are not shown.
+/// Compares the way into each hazard with the page. Those of queues of four entries are not shown.
 #[test]
 fn the_page_shows_a_shortest_way_into_each_hazard() {
     let is_shown = |name: &str| name.starts_with("hazard") && !name.ends_with("-of-4");
@@ -20,14 +20,14 @@ fn the_page_shows_a_shortest_way_into_each_hazard() {
     shown.iter().for_each(|named| page_shows_way("asic-hazards.md", named.name));
 }
 
-/// Full queues, and repairs in flight: who is not taken in hears of it. (That silence would be found: hazard 7, the rest of a job.)
+/// Full queues, and repairs in flight: every refused client is told. (The search would find silence: hazard 7, the rest of a job.)
 #[test]
 fn hazard_2_does_not_exist_every_full_is_reported() {
     assert!(searched("hazard-2").seen.refused > 0);
 }
 
-/// Fulls, overruns, repairs and searches, with pointers that wrap and with such that do not: the same states. No rule ends the
-/// search, so that it sees them all.
+/// Full queues, overruns, repairs and searches, with and without wrapping pointers: the same states. No rule ends the search, so it visits
+/// them all.
 #[test]
 fn hazard_4_does_not_exist_where_the_comparison_is_serial() {
     let (a, b) = (1, 2);
@@ -45,14 +45,14 @@ fn hazard_4_does_not_exist_where_the_comparison_is_serial() {
     assert!(verdicts[0].exhaustive);
 }
 
-/// What its errors come from: where no SUBMIT meets a full queue and nobody polls an empty one, searches lose nothing and end.
+/// The cause of its errors: while no SUBMIT meets a full queue and no executor polls an empty one, searches lose nothing and end.
 #[test]
 fn hazard_5_does_not_exist_while_no_pointer_errs() {
     let seen = searched("hazard-5").seen;
     assert!(seen.held > 0 && seen.refused == 0);
 }
 
-/// What the head has passed by is found when polls have gone round all entries.
+/// Tasks that the head has passed are found after polls have visited all entries.
 #[test]
 fn hazard_7_a_lost_repair_delays_but_the_work_can_end() {
     assert!(searched("hazard-7-delay").seen.no_ops > 0);

@@ -1,4 +1,4 @@
-//! Each law has a program that breaks it, and one beside it that does not.
+//! Each law has a program that breaks it, and a similar one that does not.
 
 use Pipeline::{Egress, Ingress};
 use midflight_rmt::{
@@ -50,7 +50,7 @@ fn a_register_is_touched_once() {
     assert!(text.starts_with("touches register twice: counter, ingress stage 1, at lab/rmt/tests/laws.rs:"), "{text}");
 }
 
-/// Each pair of gateways here excludes the other.
+/// Each pair of gateways here is exclusive.
 #[test]
 fn a_register_may_be_touched_by_tables_that_exclude_each_other() {
     type Pair = fn(Field, Field, Field) -> (midflight_rmt::Compare, midflight_rmt::Compare);
@@ -73,7 +73,7 @@ fn a_register_may_be_touched_by_tables_that_exclude_each_other() {
     }
 }
 
-/// A register is the exception: below.
+/// Except for a register: below.
 #[test]
 fn keys_prove_exclusion_as_gateways_do() {
     let tables = |second: Match| {
@@ -82,7 +82,7 @@ fn keys_prove_exclusion_as_gateways_do() {
         let sum = b.header("sum", Width::W32);
         let write = Action::new("write").set(sum, 1);
         let nothing = Action::new("nothing");
-        // What writes is the default: all but the entries.
+        // The default writes, for all but the entries.
         b.table(Ingress, 1, "first").exact(kind).entry([Match::is(1)], &nothing, &[]).run(&write);
         b.table(Ingress, 1, "second").ternary(kind).ternary(word).entry([second, Match::ANY], &write, &[]);
         build(b)
@@ -113,7 +113,7 @@ fn tables_that_share_a_register_are_excluded_by_gateways() {
     assert!(matches!(&refusal, Refusal::SharedByKeys { register, .. } if register == "counter"), "{refusal}");
 }
 
-/// The statements of an action run one after the other.
+/// An action's statements are sequential.
 #[test]
 fn an_action_reads_before_it_writes() {
     let program = |is_read_first: bool| {
@@ -280,7 +280,7 @@ fn conditions_on_differences_are_tables() {
     let mut b = gateway;
     b.table(Ingress, 1, "gateway").when(difference.is(0)).run(&Action::new("nothing"));
     assert!(matches!(refused(b), Refusal::SubtractedCondition { field, .. } if field == "difference"));
-    // Nor does it become something else on its way to egress.
+    // Nor by bridging it to egress.
     let (mut b, _, word, _) = start();
     b.table(Ingress, 5, "subtract").run(&Action::new("subtract").sub(word, word, 4));
     b.table(Egress, 1, "gateway").when(word.is(0)).run(&Action::new("nothing"));

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 const CLIENT: u32 = 0x0A00_0001;
 const JOB: (u32, u32) = (7, 9);
 
-/// A switch whose recirculated packets wait in a row.
+/// A switch that queues recirculated packets.
 struct Switch {
     published: Published,
     machine: Machine,
@@ -26,7 +26,7 @@ impl Switch {
         Self { machine: published.machine(), published, round: VecDeque::new(), passes: 0 }
     }
 
-    /// One pass; what goes round waits.
+    /// One pass; recirculated packets wait.
     fn pass(&mut self, packet: Packet) -> Vec<Answer> {
         self.passes += 1;
         let mut answers = Vec::new();
@@ -39,13 +39,12 @@ impl Switch {
         answers
     }
 
-    /// The next of what goes round.
     fn step(&mut self) -> Vec<Answer> {
         let packet = self.round.pop_front().expect("something goes round");
         self.pass(packet)
     }
 
-    /// Until nothing goes round. What ends in the switch without telling anybody is left out.
+    /// Runs until nothing recirculates. Packets that end silently in the switch are omitted.
     fn run(&mut self, packet: Packet) -> Vec<Answer> {
         let (mut answers, start) = (self.pass(packet), self.passes);
         while !self.round.is_empty() {
@@ -115,7 +114,7 @@ fn t7_a_full_queue_reports_the_tasks_that_it_did_not_take_and_is_repaired() {
     assert_eq!(switch.retrieve(51, 0), assigned(51, plain(3)));
 }
 
-/// Listing 1, lines 9 to 15: the flag lets one repair fly.
+/// Listing 1, lines 9 to 15: the flag allows one repair in flight.
 #[test]
 fn one_repair_flies_at_a_time() {
     let mut switch = Switch::new(1, 2, Empty::NoOp);
@@ -150,8 +149,8 @@ fn a_retrieve_that_found_nothing_is_repaired_by_the_next_submit() {
     assert_eq!(switch.retrieve(51, 0), assigned(51, plain(1)));
 }
 
-/// Bolt keeps pointers in ingress and entries in egress (ch. 4). Between the two a packet waits for its port, and a SUBMIT's is not
-/// a RETRIEVE's: what finds `is_valid` may be at the entry first, and takes what stood there before.
+/// Bolt keeps pointers in ingress and entries in egress (ch. 4). Between the two, packets wait for their ports, and a SUBMIT's differs from
+/// a RETRIEVE's. So a RETRIEVE that found `is_valid` may reach the entry first, and take its former contents.
 #[test]
 fn a_retrieve_may_overtake_a_submit_between_pointer_and_entry() {
     let mut switch = Switch::new(1, 2, Empty::NoOp);
@@ -213,7 +212,7 @@ fn a_search_that_reaches_the_tail_submits_its_task_again() {
     assert_eq!(switch.retrieve(51, 3), assigned(51, task(2, 1, 2)));
 }
 
-/// A SWAP at the tail becomes its client's SUBMIT: should the queue be full by then, the client hears of it.
+/// A SWAP at the tail becomes its client's SUBMIT: if the queue is full by then, the client is told.
 #[test]
 fn t7_a_swap_that_finds_the_queue_full_tells_the_tasks_client() {
     let mut switch = Switch::new(1, 2, Empty::NoOp);
@@ -228,7 +227,7 @@ fn t7_a_swap_that_finds_the_queue_full_tells_the_tasks_client() {
     assert_eq!(switch.step(), no_op(51));
 }
 
-/// Bolt §3.4.3: a SWAP whose `pkt_retrieve_ptr` is not `retrieve_ptr` any more begins again at the head.
+/// Bolt §3.4.3: a SWAP whose `pkt_retrieve_ptr` is no longer `retrieve_ptr` restarts at the head.
 #[test]
 fn a_moved_head_resets_the_search() {
     let mut switch = Switch::new(1, 4, Empty::NoOp);
@@ -306,8 +305,8 @@ fn the_papers_sizes_fit_and_the_next_ones_do_not() {
     }
 }
 
-/// On Tofino 2 a word lies in two registers: the last entries of the first, and the first ones of the second. The levels of a queue lie
-/// one behind the other, so the second register begins with level 3.
+/// On Tofino 2 a word has two registers: tests the last entries of the first, and the first ones of the second. The levels are consecutive,
+/// so the second register begins with level 3.
 #[test]
 fn t1_levels_in_two_banks_keep_their_tasks() {
     let published = Published::build(Config::LARGEST_ON_TOFINO_2, &Target::TOFINO_2).expect("it fits");
@@ -327,7 +326,7 @@ fn t1_levels_in_two_banks_keep_their_tasks() {
     assert_eq!(switch.retrieve(52, 0), no_op(52));
 }
 
-/// What the queue should be, when one packet ends before the next comes.
+/// The ideal queue, if one packet ends before the next comes.
 struct Ideal {
     levels: Vec<VecDeque<Task>>,
     size: usize,
@@ -367,7 +366,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 }
 
 proptest! {
-    /// One packet at a time the published queue is exact; its errors need packets that cross.
+    /// One packet at a time the published queue is exact; its errors need crossing packets.
     #[test]
     fn without_crossing_packets_the_queue_is_ideal(
         log_size in 1u32..4, start in prop_oneof![Just(0u32), Just(u32::MAX - 3)], deeds in prop::collection::vec(deed(), 1..60),
@@ -411,7 +410,7 @@ fn a_repair_carries_what_it_repairs_and_no_more() {
     assert_eq!(repair.get(switch.published.fields().address), 0);
 }
 
-/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew.
+/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it.
 #[test]
 fn the_page_shows_this_program() {
     let published = Published::build(Config::BOLT, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));

@@ -1,4 +1,4 @@
-//! The reads program: its page shows what it is; and what goes wrong where a switch's words are not written in one pass.
+//! The reads program: its page, and the errors that would follow if a switch did not write its words in one pass.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn passing(kind: Kind, now: u32) -> Passing {
 }
 
 impl Switch {
-    /// A session that has had a WRITE, which its WRITE_REPLY has closed at index 15.
+    /// A session with one WRITE, closed by its WRITE_REPLY at index 15.
     fn with_a_session() -> Self {
         let reads = build(Config::FLAIR);
         let mut switch = Self { machine: reads.machine(), reads };
@@ -89,16 +89,15 @@ impl Switch {
         self.reads.answer(&sent).expect("an answer")
     }
 
-    /// The controller writes a word of a register by itself.
+    /// The controller writes a single word of a register.
     fn write(&mut self, name: &str, value: u32) {
         let register = self.reads.program().register(name).expect("a register");
         self.machine.write(register, 0, Word::Low, value);
     }
 }
 
-/// A session's words, written one after the other, in an order in which the lease comes before the generation: a READ in between goes
-/// to a replica with the index of the session before, which may be below writes that another switch has passed since (R1). SESSION
-/// writes all in one pass.
+/// A session's words, written one by one with the lease before the generation: a READ in between goes to a replica with the index of the
+/// previous session, which may lack writes that another switch has passed since (R1). SESSION writes all in one pass.
 #[test]
 fn r1_a_session_that_is_written_word_by_word_shows_the_one_before() {
     let mut switch = Switch::with_a_session();
@@ -114,8 +113,8 @@ fn r1_a_session_that_is_written_word_by_word_shows_the_one_before() {
     assert_eq!((read.did, read.sid, read.seq, read.index), (Did::Sent, 2, 0, 20));
 }
 
-/// A key group that is claimed for a session without its other words: SEQ and index of the session before count. Only a WRITE claims,
-/// and it writes all words; a READ counts the entry as what it is, and writes nothing.
+/// A key group marked with a session's generation but not its other words: SEQ and index of the previous session would count. Only a WRITE
+/// sets the generation, and it writes all words; a READ writes nothing.
 #[test]
 fn r1_a_key_group_that_is_claimed_alone_shows_the_session_before() {
     let mut switch = Switch::with_a_session();
@@ -137,8 +136,8 @@ fn r1_a_key_group_that_is_claimed_alone_shows_the_session_before() {
     assert_eq!(switch.take(&passing(Kind::Read, 200)).did, Did::LeaderOnly);
 }
 
-/// Times are serial numbers, as the papers' 48 bits of nanoseconds are, which wrap every 78 hours. A lease that ended long ago would
-/// run again (R4). The controller moves the ends of leases on.
+/// Times are serial numbers, like the papers' 48 bits of nanoseconds, which wrap every 78 hours. A lease that ended long ago would become
+/// valid again (R4). The controller advances the ends of leases.
 #[test]
 fn r4_a_lease_that_is_over_does_not_run_again() {
     let later = 100u32.wrapping_add(1 << 31).wrapping_add(1);
@@ -151,7 +150,7 @@ fn r4_a_lease_that_is_over_does_not_run_again() {
     assert_eq!(switch.take(&passing(Kind::Read, later)).did, Did::Refused);
 }
 
-/// R1: SEQ never begins again within a session.
+/// R1: SEQ never wraps within a session.
 #[test]
 fn r1_the_last_seq_is_the_last() {
     let mut switch = Switch::with_a_session();

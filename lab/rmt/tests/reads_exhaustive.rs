@@ -1,6 +1,6 @@
-//! Every state of a small instance of the reads program, each step compared with the protocol's switch as the page of the protocol
-//! says it: one set of two key groups, two replicas, two sessions, two WRITEs in each; all replies, in any order, as often as one
-//! likes, also those that no replica would send.
+//! Every state of a small instance of the reads program, with each step compared with the protocol's switch as its page describes it: one
+//! set of two key groups, two replicas, two sessions, two WRITEs in each; all replies, in any order and number, including those that no
+//! replica would send.
 
 use midflight_rmt::reads::{Answer, Config, Did, Kind, NewSession, Passing, REPLICAS, Reads};
 use midflight_rmt::{Machine, Target};
@@ -18,9 +18,9 @@ const BEHIND: u8 = 16;
 enum Step {
     /// Time passes.
     Wait,
-    /// The session of this number begins, or goes on.
+    /// The session of this number begins, or is extended.
     Session(u32),
-    /// It ends.
+    /// The session ends.
     End,
     Passing(Passing),
 }
@@ -33,7 +33,7 @@ struct Group {
     replicas: u8,
 }
 
-/// The switch of the protocol: a session begins with an empty map.
+/// The protocol's switch: a session begins with an empty map.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Reference {
     number: u32,
@@ -69,7 +69,7 @@ impl Reference {
         self.lease_ends = now + LEASE;
     }
 
-    /// What becomes of a packet, where it goes, and the SEQ and index that it leaves with.
+    /// A packet's outcome, destination, SEQ and index.
     fn take(&mut self, p: &Passing) -> (Did, Option<u8>, u32, u32) {
         let (number, is_own) = (p.hash >> 31, p.sid == sid(self.number));
         let is_present = is_own && self.is_active(p.now);
@@ -111,7 +111,7 @@ impl Reference {
         }
     }
 
-    /// The leader has everything, the other replica what the session's entry closes and what replies name.
+    /// The leader has everything, the other replica only entries that the session closes and that replies name.
     fn read(&self, group: &Group, lot: u32) -> (Did, Option<u8>, u32, u32) {
         if group.is_unstable {
             return (Did::LeaderOnly, Some(LEADER), group.seq, group.index);
@@ -134,7 +134,6 @@ fn matched(number: u32) -> [u64; REPLICAS] {
     std::array::from_fn(|slot| if slot == usize::from(LEADER) { start + 1 } else { start })
 }
 
-/// A state of both switches, and the time.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     machine: Machine,
@@ -232,7 +231,7 @@ fn take(reads: &Reads, state: &State, step: Step) -> State {
     State { machine, reference, now }
 }
 
-/// R1, R4: whatever comes, in whatever order.
+/// R1, R4: any packets in any order.
 #[test]
 fn every_step_of_a_small_instance_is_the_protocols() {
     let reads = Reads::build(Config { sets: 1, kgroup_bits: 1 }, &Target::TOFINO_1).expect("it fits");

@@ -1,5 +1,5 @@
-//! The replicas program: its page shows what it is; and every packet of a small world, under all rules of that world, causes what the
-//! protocol says. Planted defects do not pass.
+//! The replicas program: its page; and every packet of a small world, under all rules of that world, has the protocol's outcome. Planted
+//! defects are found.
 
 mod common;
 
@@ -66,8 +66,8 @@ fn marker(rack: u16) -> u32 {
     u32::from(rack / 2) << 16 | u32::from(rack)
 }
 
-/// Hosts 0 and 1 are in this rack, the second without a group, and so is the machine of operator 1; 2 and 3 in racks 1 and 3, which has no operator. Servers are in racks 0, 1, 2
-/// and 3. RSNode 1 is here, 2 elsewhere.
+/// Hosts 0 and 1 are in this rack, the second without a group, and so is the machine of operator 1; 2 and 3 in racks 1 and 3, which has no
+/// operator. Servers are in racks 0, 1, 2 and 3. RSNode 1 is here, 2 elsewhere.
 fn rules(own_rack: Option<u16>, label: Option<u16>, has_selector: bool) -> Rules {
     let host = |number, rack, group| (End { port: 0, ..client(number) }, Place::Host { rack, group });
     let hosts = [host(0, OWN, Some(1)), host(1, OWN, None), host(2, 1, Some(2)), host(3, 3, None)];
@@ -116,10 +116,10 @@ fn all_packets() -> Vec<Came> {
     packets
 }
 
-/// A datagram as it is sent: where to, the last byte of its magic field, RID, SM of an answer, its client.
+/// A sent datagram: destination, last byte of its magic field, RID, SM of an answer, client.
 type Sent = (End, u8, u16, Option<u32>, End);
 
-/// What a packet causes.
+/// The effect of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Caused {
     sent: Option<Sent>,
@@ -127,7 +127,7 @@ struct Caused {
     counted: Option<(u16, usize)>,
 }
 
-/// What the protocol says: `docs/internals/replicas.md`.
+/// The protocol's outcome: `docs/internals/replicas.md`.
 fn expected(rules: &Rules, came: &Came) -> Caused {
     let sender = rules.places.get(&came.source).copied();
     match came.kind {
@@ -217,7 +217,7 @@ fn caused(replicas: &Replicas, machine: &mut Machine, came: &Came) -> Caused {
     Caused { sent, copy, counted }
 }
 
-/// The first packet that causes something else than it should.
+/// The first packet with a wrong effect.
 fn first_wrong(defect: Option<Planted>) -> Option<String> {
     let packets = all_packets();
     for rules in all_rules() {
@@ -237,7 +237,7 @@ fn first_wrong(defect: Option<Planted>) -> Option<String> {
     None
 }
 
-/// N1, N2, N3, N8, as far as they are the operator's.
+/// N1, N2, N3, N8, as far as they concern the operator.
 #[test]
 fn n1_every_packet_of_a_small_world_causes_what_the_protocol_says() {
     if let Some(wrong) = first_wrong(None) {

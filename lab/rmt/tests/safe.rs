@@ -10,14 +10,13 @@ use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
 const CLIENT: (u32, u16) = (0x0A00_0001, 40_001);
 const JOB: (u32, u32) = (7, 8);
 
-/// A switch, and how often packets have passed it.
 struct Switch {
     safe: Safe,
     machine: Machine,
     passes: u32,
 }
 
-/// A packet's next pass, or what it came to.
+/// A packet's next pass, or its result.
 enum Next {
     Inside(Packet),
     Out(Answer),
@@ -60,7 +59,7 @@ impl Switch {
         }
     }
 
-    /// Taken and refused.
+    /// Returns the bitmaps of taken and refused tasks.
     fn submit(&mut self, tasks: &[Task]) -> (u32, u32) {
         let packet = self.safe.submit(CLIENT, JOB, 5, tasks);
         match self.run(packet) {
@@ -124,7 +123,7 @@ fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
     }
 }
 
-/// On Tofino 2 a word lies in two registers: the last entries of the first, and the first ones of the second.
+/// On Tofino 2 a word has two registers: tests the last entries of the first, and the first ones of the second.
 #[test]
 fn t1_words_in_two_banks_are_one_queue() {
     let safe = Safe::build(Config::LARGEST_ON_TOFINO_2, &Target::TOFINO_2).expect("it fits");
@@ -178,8 +177,8 @@ fn t3_a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level
     );
 }
 
-/// The number of a task's record in its SUBMIT: records that are refused, for either reason, count too; a task that is exchanged, or
-/// put back at the tail, keeps its own.
+/// The number of a task's record in its SUBMIT: refused records count too; an exchanged task, or one put back at the tail, keeps its
+/// number.
 #[test]
 fn a_tasks_index_is_that_of_its_record() {
     let mut switch = Switch::new(2, 4);
@@ -195,7 +194,7 @@ fn a_tasks_index_is_that_of_its_record() {
     assert_eq!(switch.submit(&all.collect::<Vec<_>>()), (0b11_0001_1110, 0b00_1110_0001));
     assert_eq!(find(&mut switch, 2), Some((8, 8, 2, 2)), "behind a search of all of level 1");
     assert_eq!(find(&mut switch, 0), None);
-    // Credit that goes round between two records counts none.
+    // Credit that recirculates between two records counts none.
     assert_eq!(switch.submit(&[task(10, 2, 2), task(11, 1, 1), task(12, 2, 0)]), (0b101, 0b010));
     assert_eq!([2, 0].map(|resources| find(&mut switch, resources)), [Some((10, 0, 2, 2)), Some((12, 2, 2, 0))]);
     for tid in 1..=4 {
@@ -311,7 +310,7 @@ fn t11_malformed_packets_change_nothing() {
         assert_eq!(outputs.packet.to, To::Dropped("malformed"), "{packet:?}");
         assert!(machine == switch.machine, "{packet:?}");
     }
-    // Fewer records than it says: those that are missing have no level.
+    // Fewer records than the packet says: the missing ones have no level.
     let mut switch = switch;
     let packet = switch.safe.submit(CLIENT, JOB, 5, &plain([1])).with(f.tasks, 3);
     assert!(matches!(switch.run(packet), Answer::Ack { taken: 0b001, refused: 0b110, .. }));
@@ -328,7 +327,7 @@ fn a_client_cannot_grant_itself_credit() {
     assert_eq!(switch.machine.read(seen, 0, Word::Low), 2);
 }
 
-/// Passes of retrieves, and of all that they cause; those of submissions beside it.
+/// Passes of retrieves, and of all that they cause; those of submissions are separate.
 #[test]
 fn a_task_takes_one_pass_to_retrieve() {
     let Passes { submit, retrieve } = passes(&Switch::new(1, 64).safe);
@@ -345,7 +344,7 @@ fn what_goes_round_says_so() {
     assert_eq!(switch.safe.answer(&sent), None);
 }
 
-/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew.
+/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it.
 #[test]
 fn the_page_shows_this_program() {
     let safe = Safe::build(Config::LARGEST, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));

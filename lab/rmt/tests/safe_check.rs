@@ -1,4 +1,4 @@
-//! Small instances of the safe queue, searched to the end: seconds. `midflight-lab check asic --full` has large ones.
+//! Exhaustive searches of small instances of the safe queue, each of seconds. `midflight-lab check asic --full` has large ones.
 
 mod common;
 #[path = "common/ways.rs"]
@@ -16,7 +16,7 @@ use ways::{page_shows_way, searched};
 /// Serial numbers wrap within each run, and so do the pointers of two levels.
 const START: u32 = u32::MAX - 2;
 
-/// The safe queue, set up by a controller that grants one place too many.
+/// The safe queue with a controller that grants one place too many.
 struct Generous(Safe);
 
 impl Subject for Generous {
@@ -96,7 +96,7 @@ fn t3_one_search_at_a_time_leaves_the_queue_in_order() {
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
 }
 
-/// The credit of one level does not serve another; a task is not assigned to an executor that lacks what it needs.
+/// The credit of one level does not serve another; no executor gets a task whose resources it lacks.
 #[test]
 fn t1_t5_credit_and_resources_are_not_mixed_up() {
     assert!(searched("credit-small").seen.assigned > 0);
@@ -113,14 +113,14 @@ fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
     assert_eq!(searched("crossing-wide").seen, seen, "however wide an entry is");
 }
 
-/// A request finds the first of four levels that has a task, and a search goes on to the next.
+/// A request finds the first of four levels that has a task, and a search continues at the next.
 #[test]
 fn t4_crossing_searches_lose_nothing_of_four_levels() {
     let seen = searched("four-levels").seen;
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
 }
 
-/// What the checker says of a queue that may be overrun, in as few steps as there are.
+/// The shortest way that the checker finds into an overrun queue.
 #[test]
 fn t1_an_overwritten_entry_is_found() {
     let safe = Safe::build(Config { levels: 2, size: 2, words: 1 }, &Target::TOFINO_1).expect("it fits");
@@ -133,13 +133,13 @@ fn t1_an_overwritten_entry_is_found() {
     assert!(violation.transcript.contains("client 1 submits 3"), "{}", violation.transcript);
 }
 
-/// What is not kept: searches that cross change the order of tasks that neither could run.
+/// Not kept: crossing searches change the order of tasks that neither could run.
 #[test]
 fn crossing_searches_change_the_order() {
     page_shows_way("asic.md", "order-of-crossing");
 }
 
-/// What is not kept where recirculation loses packets.
+/// Not kept if recirculation loses packets.
 #[test]
 fn a_lost_packet_loses_what_it_carries() {
     for name in ["lost-swap", "lost-place", "lost-rest", "lost-rest-again"] {
@@ -147,7 +147,7 @@ fn a_lost_packet_loses_what_it_carries() {
     }
 }
 
-/// A search that is to end does so, and does not say that it has seen all.
+/// A stopped search ends, and does not claim to have seen all.
 #[test]
 fn a_search_ends_when_it_is_told_to() {
     let named = named("ordered-small").expect("an instance");

@@ -1,5 +1,5 @@
-//! Defects planted in the safe queue: the check finds each, by the rule and in the steps that `docs/internals/printed/asic.md` says.
-//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test safe_planted` writes them again; then read the difference.
+//! Defects planted in the safe queue: the check finds each, by the rule and in the steps in `docs/internals/printed/asic.md`.
+//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test safe_planted` writes them; then read the difference.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn searched(named: &Named) -> Verdict {
     named.search(1, &Watch::default()).unwrap_or_else(|refusal| panic!("{}: {refusal}", named.name))
 }
 
-/// Those that break no rule are searched to the end.
+/// Those that break no rule are searched completely.
 #[test]
 fn each_planted_defect_is_refuted() {
     let verdicts: Vec<_> = planted().into_iter().map(|named| (searched(&named), named)).collect();
@@ -25,7 +25,7 @@ fn each_planted_defect_is_refuted() {
     assert!(verdicts.iter().filter(|(_, named)| named.finds.is_some()).count() >= 12);
 }
 
-/// No rule of the check is one that never fails.
+/// Each rule of the check fails for some defect.
 #[test]
 fn each_rule_refutes_a_defect() {
     let rules: BTreeSet<_> = planted().iter().filter_map(|named| named.finds).map(|(rule, _)| rule).collect();

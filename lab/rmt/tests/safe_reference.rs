@@ -1,5 +1,4 @@
-//! The safe queue against lists: what each packet comes to, and how many passes it takes, when it has the switch to itself.
-//! (Packets that interleave are the checker's business.)
+//! Compares the safe queue with lists: the result of each packet, and its passes, without interleaving. (The checker covers that.)
 
 use midflight_rmt::tasks::safe::{Answer, Config, Safe, Task};
 use midflight_rmt::{Machine, Packet, Target};
@@ -20,7 +19,7 @@ impl Reference {
         level.filter(|level| level.len() < self.size).map(|level| level.push((tid, resources))).is_some()
     }
 
-    /// The first of the highest level that the executor can run, and the passes that takes.
+    /// The first task of the highest level that the executor can run, and the passes for it.
     fn retrieve(&mut self, resources: u8, min_level: u8) -> (Option<u32>, usize) {
         let (last, mut passes) = (self.levels.len() - 1, 0);
         for (number, level) in self.levels.iter_mut().enumerate().skip(usize::from(min_level) - 1) {
@@ -60,7 +59,7 @@ fn deed(levels: u8) -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// TDESC of a task, in a program with so many words of argument.
+/// TDESC of a task, in a program with this many words of argument.
 fn tdesc(words: u32, tid: u32) -> [u32; 5] {
     std::array::from_fn(|word| if word <= words as usize { !tid ^ (0x1111 * word as u32) } else { 0 })
 }
@@ -77,7 +76,7 @@ fn run(safe: &Safe, machine: &mut Machine, mut packet: Packet) -> (Answer, usize
 }
 
 proptest! {
-    /// Whatever the levels, the number at which serial numbers begin, and the words of an entry.
+    /// For any levels, start of serial numbers, and words of an entry.
     #[test]
     fn t3_t4_t5_t7_it_is_a_list_for_each_level(
         (levels, deeds) in (1u8..=4).prop_flat_map(|levels| (Just(levels), prop::collection::vec(deed(levels), 1..60))),

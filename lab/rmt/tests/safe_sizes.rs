@@ -1,4 +1,5 @@
-//! Whether the size of a queue matters: the small instances again, in larger ones. `midflight-lab check asic --full` has all of them.
+//! Checks that the size of a queue does not matter: the small instances in larger queues. `midflight-lab check asic --full` has all of
+//! them.
 
 use midflight_rmt::tasks::check::instances::{Named, named, planted_grown};
 use midflight_rmt::tasks::check::{Verdict, shifted};
@@ -12,7 +13,7 @@ fn searched(named: &Named) -> Verdict {
     named.search(1, &Watch::default()).unwrap_or_else(|refusal| panic!("{}: {refusal}", named.name))
 }
 
-/// As long as no more places are granted, entries that are never used make no difference: not one state more or less.
+/// Without more granted places, unused entries change nothing: exactly the same number of states.
 #[test]
 fn more_entries_than_places_change_nothing() {
     for name in SMALL {
@@ -23,7 +24,7 @@ fn more_entries_than_places_change_nothing() {
     }
 }
 
-/// A queue of three and four places where there were two, of five and six where there were four.
+/// A queue of three and four places instead of two, of five and six instead of four.
 #[test]
 fn t1_to_t7_longer_queues_keep_the_rules_too() {
     for name in ["kept-small", "credit-small", "lacking-small"] {
@@ -34,7 +35,7 @@ fn t1_to_t7_longer_queues_keep_the_rules_too() {
     }
 }
 
-/// Those that few steps show. With four entries that takes more steps, but no other queue.
+/// Defects that show in few steps. With four entries that takes more steps, but no other queue.
 #[test]
 fn t1_to_t7_planted_defects_are_found_with_four_entries_too() {
     let few = |named: &Named| matches!(named.finds, Some((_, steps)) if steps < 4);
@@ -44,7 +45,7 @@ fn t1_to_t7_planted_defects_are_found_with_four_entries_too() {
     }
 }
 
-/// Only differences of pointers count, and of credit: each step from each state leads to the same state after all were moved.
+/// Only differences of pointers and of credit count: each step leads to the same state after all were moved.
 #[test]
 fn numbers_may_begin_anywhere() {
     let config = Config { levels: 2, size: 2, words: 1 };
@@ -56,7 +57,7 @@ fn numbers_may_begin_anywhere() {
     }
 }
 
-/// The program of one size is that of another, but for how many entries there are and how many bits number them.
+/// Programs of different sizes differ only in the number of entries and the bits that number them.
 #[test]
 fn the_size_is_nowhere_in_the_program_but_in_the_index() {
     let text = |size: u32| {

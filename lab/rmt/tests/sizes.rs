@@ -1,4 +1,4 @@
-//! How many entries of the queues fit a switch: searched, for each target.
+//! Searches how many entries of the queues fit each target.
 
 mod common;
 
@@ -9,10 +9,10 @@ use published::{Empty, Published};
 use safe::Safe;
 use std::fmt::Write;
 
-/// Builds a program of so many levels, entries of each, and words of a task's description.
+/// Builds a program of these levels, entries of each, and words of a task's description.
 type Build = fn(u32, u32, u32, &Target) -> Result<Program, Refusal>;
 
-/// Each program, with how it is built and the words that it may have.
+/// Each program, with its builder and possible words.
 const PROGRAMS: [(&str, Build, std::ops::RangeInclusive<u32>); 2] =
     [("published", build_published, 1..=8), ("safe", build_safe, 1..=4)];
 
@@ -25,7 +25,7 @@ fn build_safe(levels: u32, size: u32, words: u32, target: &Target) -> Result<Pro
     Safe::build(safe::Config { levels, size, words }, target).map(|safe| safe.program().clone())
 }
 
-/// The most entries of a level, what the program then takes, and what refuses twice as many.
+/// The most entries of a level, the resources of that program, and the refusal of twice as many.
 fn largest(build: Build, levels: u32, words: u32, target: &Target) -> (u32, Report, String) {
     let mut refusal = String::new();
     for log in (1..=(ENTRIES_MAX / levels.next_power_of_two()).ilog2()).rev() {
@@ -43,14 +43,14 @@ fn largest(build: Build, levels: u32, words: u32, target: &Target) -> (u32, Repo
     panic!("{refusal}: no size fits {}", target.name)
 }
 
-/// Bytes of an entry, as registers have it.
+/// Bytes of an entry in registers.
 fn bytes(report: &Report, entries: u32) -> u32 {
     let of_entries = report.registers.iter().filter(|register| register.cells > 4);
     let bits: u64 = of_entries.map(|register| u64::from(register.cell.word_bits()) * u64::from(register.cells)).sum();
     u32::try_from(bits / 8 / u64::from(entries)).expect("an entry's")
 }
 
-/// A million entries, as the thesis on Bolt hopes for (chapter 4), fit neither.
+/// A million entries, the thesis on Bolt's hope (chapter 4), fit neither.
 #[test]
 fn the_page_shows_how_many_entries_fit() {
     let mut text = String::from("| | words of TDESC | bytes of an entry |");
@@ -59,7 +59,7 @@ fn the_page_shows_how_many_entries_fit() {
     for (name, build, words) in PROGRAMS {
         for words in words {
             let fits = Target::ALL.map(|target| largest(build, 4, words, &target));
-            // The safe program's word counts have the function id besides.
+            // The safe program's word counts do not include the function id.
             let of_tdesc = if name == "safe" { words + 1 } else { words };
             write!(text, "| {name} | {of_tdesc} | {} |", bytes(&fits[0].1, 4 * fits[0].0)).expect("a string");
             for (size, report, refusal) in &fits {

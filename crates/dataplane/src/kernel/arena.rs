@@ -1,4 +1,4 @@
-//! The arena in this process: mapped at the address in its map's `map_extra`, with all pages present.
+//! The arena in this process: mapped at its map's `map_extra`, with all pages present.
 
 use super::error::KernelError;
 use super::layout::{
@@ -9,17 +9,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// An arena starts at an address whose low 32 bits are 0, so offsets are the same for this process and the kernel.
+/// An arena's address has 0 in its low 32 bits, so offsets are the same for this process and the kernel.
 const ALIGNMENT: u64 = 1 << 32;
-/// Where arenas are mapped if nothing is there. The next process maps a kept arena at the same address, so it is far
-/// from where Linux puts programs, heaps and libraries, at random.
+/// Preferred address of arenas. The next process maps a kept arena at the same address, so it is far from where Linux randomly places
+/// programs, heaps and libraries.
 const USUAL: u64 = 0x1000_0000_0000;
-/// How many arenas of one process fit there.
+/// Arenas of one process that fit there.
 const USUAL_PLACES: u64 = 64;
-/// Memory that is left to other processes.
+/// Memory left to other processes.
 const MARGIN_BYTES: u64 = 64 << 20;
 
-/// A mapped arena. It is freed with its last map, mapping and program.
+/// A mapped arena, freed with its last map, mapping and program.
 #[derive(Debug)]
 pub(super) struct Arena {
     map: MapHandle,
@@ -27,18 +27,17 @@ pub(super) struct Arena {
     scratches: u64,
 }
 
-// SAFETY: plain memory; who calls into it holds `&mut` of the engine that owns it.
+// SAFETY: plain memory; every call into it needs `&mut` of the engine that owns it.
 unsafe impl Send for Arena {}
 // SAFETY: shared references only read counters that the kernel writes, each in one access.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Bytes of an arena for so large a queue and so much behind it: whole pages.
+    /// Bytes of an arena for this state and the extra bytes after it: whole pages.
     pub(super) fn size(state_bytes: u64, extra_bytes: u64) -> u64 {
         (STATE_AT + state_bytes + extra_bytes).next_multiple_of(4096)
     }
 
-    /// A new arena, all zeros.
     pub(super) fn create(bytes: u64) -> Result<Self, KernelError> {
         let too_large = |source| KernelError::Memory { bytes, source };
         let pages = u32::try_from(bytes / 4096).map_err(|_| too_large(io::ErrorKind::OutOfMemory.into()))?;
@@ -65,7 +64,6 @@ impl Arena {
         Ok(arena)
     }
 
-    /// An arena that another process has made.
     pub(super) fn open(map: MapHandle) -> Result<Self, KernelError> {
         let failed = |error: libbpf_rs::Error| KernelError::libbpf("look at the kept arena", &error);
         let info = MapInfo::new(map.as_fd()).map_err(failed)?.info;
@@ -81,12 +79,11 @@ impl Arena {
         Ok(arena)
     }
 
-    /// How many scratch areas have pages: user space's, and one for each processor.
+    /// Scratch areas with pages: user space's, and one for each processor.
     pub(super) fn scratches(&self) -> u64 {
         self.scratches
     }
 
-    /// Maps the arena at the addresses that are reserved for it.
     fn map_in(&self) -> Result<(), KernelError> {
         let (start, fd) = (self.place.start.as_ptr().cast(), self.map.as_fd().as_raw_fd());
         let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
@@ -115,7 +112,7 @@ impl Arena {
         Err(KernelError::Memory { bytes: self.bytes(), source: io::Error::last_os_error() })
     }
 
-    /// The address here of an offset within the arena.
+    /// The address in this process of an offset in the arena.
     pub(super) fn offset(&self, offset: u64) -> *mut u8 {
         debug_assert!(offset < self.bytes());
         // SAFETY: offsets are constants of the layout, or were checked against `bytes`.
@@ -146,7 +143,7 @@ impl AsFd for Arena {
     }
 }
 
-/// Reserved addresses of this process, returned when this is dropped.
+/// Reserved addresses of this process, released on drop.
 #[derive(Debug)]
 struct Place {
     start: NonNull<u8>,
@@ -160,7 +157,7 @@ impl Place {
         usual.map_or_else(|| Self::anywhere(bytes), Ok)
     }
 
-    /// Reserves this address; an error if something is there already.
+    /// Reserves this address; an error if it is in use.
     fn at(address: u64, bytes: u64) -> io::Result<Self> {
         let start = reserve(address, bytes, libc::MAP_FIXED_NOREPLACE)?;
         let place = Self { start, bytes };
@@ -180,12 +177,11 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // SAFETY: exactly what was reserved, and nobody holds a pointer into it any more.
+        // SAFETY: exactly the reservation, and no pointer into it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes as usize) };
     }
 }
 
-/// Reserves addresses, without memory behind them.
 fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>> {
     let how = how | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new private mapping without access; it replaces nothing.
@@ -196,7 +192,7 @@ fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>
     }
 }
 
-/// Of this machine: user space's scratch, and one for each number that a processor may have, not all of which need be in use.
+/// Scratch areas for this machine: user space's, and one for each possible processor number.
 fn scratches() -> Result<u64, KernelError> {
     let failed = KernelError::io("read /sys/devices/system/cpu/possible");
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").map_err(failed)?;
@@ -211,13 +207,13 @@ fn scratches() -> Result<u64, KernelError> {
     }
 }
 
-/// Of a list of ranges, such as `0-3,8`.
+/// The same for a list of ranges, such as `0-3,8`.
 fn scratches_of(possible: &str) -> Option<u64> {
     let last = possible.trim().rsplit([',', '-']).next()?;
     last.parse::<u64>().ok()?.checked_add(2)
 }
 
-/// Bytes that the system says it can still give, if it says so.
+/// Available memory in bytes, if the system reports it.
 fn available_memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

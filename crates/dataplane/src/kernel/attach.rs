@@ -1,4 +1,4 @@
-//! Attaches the shells to interfaces, and finds out whose programs are there already.
+//! Attaches the XDP and TC programs to interfaces, and finds other programs there.
 
 use super::error::KernelError;
 use super::interface::Interface;
@@ -10,7 +10,7 @@ use libbpf_rs::ProgramHandle;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// An interface with both shells; dropping it detaches them, unless they are pinned.
+/// An interface with both programs; dropping it detaches them, unless they are pinned.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub interface: Interface,
@@ -19,8 +19,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches the programs, or replaces those that are kept. TC comes first, so that packets which XDP leaves to it
-    /// find it.
+    /// Attaches the programs, or replaces kept ones. TC comes first, for the packets that XDP leaves to it.
     pub(super) fn new(
         interface: &Interface,
         mode: XdpMode,
@@ -45,14 +44,13 @@ impl Attached {
         Ok(Self { interface: interface.clone(), xdp, tc })
     }
 
-    /// Whether the interface is still there, and both programs on it.
     pub(super) fn is_in_place(&self) -> bool {
         self.xdp.interface().is_some() && self.tc.interface().is_some()
     }
 }
 
-/// A link cannot change its mode, so a new link replaces the kept one, and its pin. If that fails, a link in the old mode
-/// goes on serving.
+/// A link cannot change its mode, so a new link replaces the kept one and its pin. If that fails, a link in the old mode continues to
+/// serve.
 fn change_mode(
     program: BorrowedFd<'_>,
     interface: &Interface,
@@ -71,7 +69,7 @@ fn change_mode(
     })
 }
 
-/// Refuses an interface where programs run that are not ours to replace; those that `ours` keeps are.
+/// Refuses an interface with XDP or TC programs of others; those that `ours` keeps may be replaced.
 pub(super) fn check_free(interface: &Interface, ours: Option<&Pins>) -> Result<(), KernelError> {
     let occupants = Occupants::of(interface)?;
     let mut own = Vec::new();
@@ -81,7 +79,7 @@ pub(super) fn check_free(interface: &Interface, ours: Option<&Pins>) -> Result<(
     if let Some(program) = foreign(occupants.xdp) {
         return Err(occupied(interface, Some(program), "mf_xdp"));
     }
-    // Other programs may run at TC beside ours; but two shells of ours would compete for the same packets.
+    // Other programs may run at TC too; but two of ours would compete for the same packets.
     let shells = occupants.tc.into_iter().filter(|&program| name_of(program).is_some_and(|name| name == "mf_tc"));
     match foreign(shells.collect()) {
         Some(program) => Err(occupied(interface, Some(program), "mf_tc")),
@@ -89,7 +87,7 @@ pub(super) fn check_free(interface: &Interface, ours: Option<&Pins>) -> Result<(
     }
 }
 
-/// The error that says whose program it is. `shell`: what ours is called there.
+/// The error that names the owner of a program. `shell`: the name of our program there.
 fn occupied(interface: &Interface, program: Option<u32>, shell: &str) -> KernelError {
     let name = interface.name.clone();
     let Some(program) = program else {
@@ -121,7 +119,7 @@ fn tc_failed(interface: &Interface, source: io::Error) -> KernelError {
 }
 
 fn xdp_failed(interface: &Interface, mode: XdpMode, source: io::Error) -> KernelError {
-    /// Some drivers return it, although it is no error number of user space.
+    /// Some drivers return it, although it is not a user-space error number.
     const ENOTSUPP: i32 = 524;
     let name = interface.name.clone();
     match source.raw_os_error() {
@@ -142,12 +140,10 @@ fn xdp_failed(interface: &Interface, mode: XdpMode, source: io::Error) -> Kernel
     }
 }
 
-/// The programs on an interface.
 struct Occupants {
     xdp: Vec<u32>,
     /// Of the XDP program, if there is just one.
     mode: Option<XdpMode>,
-    /// At its ingress.
     tc: Vec<u32>,
 }
 
@@ -165,7 +161,7 @@ fn xdp_on(interface: &Interface) -> io::Result<(Vec<u32>, Option<XdpMode>)> {
         ..Default::default()
     };
     let index = i32::try_from(interface.index).map_err(io::Error::other)?;
-    // SAFETY: libbpf writes what `sz` says, and it outlives the call.
+    // SAFETY: libbpf writes `sz` bytes, and the structure outlives the call.
     let result = unsafe { libbpf_sys::bpf_xdp_query(index, 0, &raw mut found) };
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));

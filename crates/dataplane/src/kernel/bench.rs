@@ -1,4 +1,4 @@
-//! What a packet costs the program alone, and a frame the shell and the program together: `dataplane/xdp/bench.h`.
+//! Benchmarks per packet and per frame: `dataplane/xdp/bench.h`.
 
 use super::error::KernelError;
 use super::layout::STATE_AT;
@@ -14,16 +14,16 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// Bytes of a frame that forwarding changes: Ethernet, IPv4 and UDP headers, and the first 96 bytes of the datagram.
 const BEGINNING: usize = 138;
-/// Bytes from one beginning to the next.
+/// Distance of two beginnings in bytes.
 const BEGINNING_ROOM: usize = 144;
 /// `XDP_TX`
 const TRANSMIT: u32 = 3;
-/// `BPF_PROG_RUN` wants a frame, which the benchmark of packets does not read.
+/// `BPF_PROG_RUN` requires a frame, which the benchmark of packets does not read.
 const FRAME: [u8; 64] = [0; 64];
 
 /// A program that has benchmarks.
 pub trait Benched: SoftProgram {
-    /// What they were compiled to.
+    /// Its BPF object with the benchmarks.
     const BENCHMARK: &'static [u8];
 }
 
@@ -42,36 +42,36 @@ impl Benched for ReplicasProgram {
 /// A packet of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchPacket<'a> {
-    /// Its sender.
+    /// Address of the sender.
     pub from: Address,
-    /// Its bytes.
+    /// Bytes of the datagram.
     pub datagram: &'a [u8],
 }
 
-/// What is done with each frame.
+/// Work per frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// It is forwarded by XDP.
+    /// XDP forwards it.
     Forward,
-    /// It is put in its place, as before forwarding, and left there.
+    /// It is copied into place as before forwarding, and left there.
     Nothing,
 }
 
-/// Those benchmarks that were loaded: each when it is first run.
+/// The benchmark programs loaded so far: each at its first run.
 #[derive(Debug, Default)]
 pub(super) struct Benches {
     packets: Option<OwnedFd>,
     frames: Option<OwnedFd>,
-    /// Datagrams that lie behind the state, from the last benchmark of packets.
+    /// Datagrams after the state, from the last benchmark of packets.
     datagrams: usize,
 }
 
 impl<P: Benched> Kernel<P> {
-    /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock
-    /// included, as the kernel measured them.
+    /// Handles packets one after the other at one point in time. Returns the total in nanoseconds, including the lock, as measured by the
+    /// kernel.
     ///
     /// # Errors
-    /// Where they do not fit the room that [`new`](Self::new) was asked for, one of them was refused, or the benchmark cannot be loaded.
+    /// If they exceed the room requested from [`new`](Self::new), one of them was refused, or the benchmark cannot be loaded.
     pub fn bench_packets(&mut self, now_ns: u64, packets: &[BenchPacket<'_>]) -> Result<u64, KernelError> {
         self.benches.datagrams = 0;
         let at = self.bench_at();
@@ -82,7 +82,7 @@ impl<P: Benched> Kernel<P> {
                 return Err(refused("no room for the packets"));
             }
             let length = packet.datagram.len();
-            // SAFETY: within the arena, behind the state, where no program writes.
+            // SAFETY: within the arena, after the state, where no program writes.
             unsafe {
                 let data = self.arena().offset(data_at);
                 data.copy_from_nonoverlapping(packet.datagram.as_ptr(), length);
@@ -104,29 +104,29 @@ impl<P: Benched> Kernel<P> {
         }
     }
 
-    /// The packets of the last [`bench_packets`](Self::bench_packets), as the program has rewritten them; none if there was none.
+    /// The packets of the last [`bench_packets`](Self::bench_packets), as rewritten by the program.
     #[must_use]
     pub fn benched(&self) -> Vec<Vec<u8>> {
         let read = |i: usize| {
-            // SAFETY: `bench_packets` has written so many, and no call is under way.
+            // SAFETY: `bench_packets` has written this many, and no call is in progress.
             let raw = unsafe { &*self.arena().offset(self.bench_at()).cast::<RawDatagram>().add(i) };
-            // SAFETY: it lies in the arena, with this length.
+            // SAFETY: it is in the arena, with this length.
             unsafe { std::slice::from_raw_parts(raw.data, raw.length as usize) }.to_vec()
         };
         (0..self.benches.datagrams).map(read).collect()
     }
 
-    /// Bytes of arena that [`new`](Self::new) must be asked for in addition, for a benchmark of so many frames.
+    /// Extra arena bytes to request from [`new`](Self::new) for a benchmark of this many frames.
     #[must_use]
     pub fn bytes_of_bench(frames: usize) -> u64 {
         (frames * BEGINNING_ROOM) as u64
     }
 
-    /// Does the same work with each frame, at one point in time or [`NOW`](super::NOW), and returns the nanoseconds that all of them took.
-    /// The frames are equal but for their first 138 bytes, and have IPv4 without VLAN tags.
+    /// Does the same work with each frame, at one point in time or [`NOW`](super::NOW). Returns the total in nanoseconds. The frames may
+    /// differ in their first 138 bytes only, and have IPv4 without VLAN tags.
     ///
     /// # Errors
-    /// Where they are shorter, find no room in the arena, one was not forwarded, or the benchmark cannot be loaded.
+    /// If they are shorter, find no room in the arena, one was not forwarded, or the benchmark cannot be loaded.
     pub fn bench_frames(&mut self, work: Work, now_ns: u64, frames: &[Vec<u8>]) -> Result<u64, KernelError> {
         self.benches.datagrams = 0;
         let at = self.bench_at();
@@ -135,14 +135,14 @@ impl<P: Benched> Kernel<P> {
         }
         for (i, frame) in frames.iter().enumerate() {
             let beginning = frame.get(..BEGINNING).ok_or_else(|| refused("a frame is too short"))?;
-            // SAFETY: within the arena, behind the state, where no program writes.
+            // SAFETY: within the arena, after the state, where no program writes.
             unsafe {
                 let place = self.arena().offset(at + Self::bytes_of_bench(i));
                 place.copy_from_nonoverlapping(beginning.as_ptr(), BEGINNING);
             }
         }
         let frame = frames.first().ok_or_else(|| refused("no frame"))?;
-        // SAFETY: no call is under way.
+        // SAFETY: no call is in progress.
         unsafe { (*self.arena().control()).call = if work == Work::Forward { TRANSMIT } else { 0 } };
         let bench = match self.benches.frames.take() {
             Some(bench) => bench,
@@ -160,12 +160,11 @@ impl<P: Benched> Kernel<P> {
         object::load_one(P::BENCHMARK, name, self.arena(), &self.programs().handover)
     }
 
-    /// Where in the arena the packets or frames of a benchmark lie.
     fn bench_at(&self) -> u64 {
         STATE_AT + self.state_bytes()
     }
 
-    /// The nanoseconds that it took, and how many packets or frames did not end as they should.
+    /// Returns its nanoseconds, and how many packets or frames had another outcome than expected.
     fn run_bench(
         &mut self,
         bench: &OwnedFd,
@@ -174,7 +173,7 @@ impl<P: Benched> Kernel<P> {
         count: usize,
     ) -> Result<(u64, u32), KernelError> {
         let (control, at) = (self.arena().control(), self.bench_at());
-        // SAFETY: no call is under way.
+        // SAFETY: no call is in progress.
         unsafe {
             (*control).bench_at = at;
             (*control).bench_count = count as u32;

@@ -1,4 +1,4 @@
-//! The kernel engine as a whole: a queue in the kernel, its shells on interfaces, and what outlives the process.
+//! The kernel engine as a whole: a state in the kernel, its programs on interfaces, and what outlives the process.
 
 use super::arena::Arena;
 use super::attach::{Attached, check_free};
@@ -16,15 +16,15 @@ use std::net::{IpAddr, SocketAddr};
 /// Where and how a switch serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Address and port that clients and executors send to; the address may be unspecified.
+    /// Address and port for clients and executors; the address may be unspecified.
     pub listen: SocketAddr,
     /// Names of interfaces.
     pub interfaces: Vec<String>,
     /// How XDP is attached.
     pub mode: XdpMode,
-    /// Queue and programs outlive the process, and the next one takes them over.
+    /// Whether state and programs outlive the process, for the next one to take over.
     pub keep: bool,
-    /// Throws away first what a former process has kept.
+    /// Whether to discard first what a former process kept.
     pub fresh: bool,
 }
 
@@ -33,16 +33,16 @@ pub struct Place {
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// Its state, which goes on.
+    /// Its state, which was taken over.
     TakenOver,
-    /// Its state, which was thrown away.
+    /// Its state, which was discarded.
     ThrownAway,
 }
 
-/// A program in the kernel whose shells are attached. Dropping it detaches them and lets its state go, unless it is kept.
+/// A program in the kernel, attached to interfaces. Dropping it detaches the programs and frees the state, unless it is kept.
 #[derive(Debug)]
 pub struct KernelEngine<P> {
-    // Fields are dropped in this order: the shells before the program that they call.
+    // Fields are dropped in this order: the attached programs before the core that they call.
     attached: Vec<Attached>,
     handover: Handover,
     kernel: Kernel<P>,
@@ -55,10 +55,10 @@ pub struct KernelEngine<P> {
 }
 
 impl<P: SoftProgram> KernelEngine<P> {
-    /// Starts it, or takes over the state that a former process kept; then that state's epoch and secret are used, not these.
+    /// Starts a switch, or takes over a kept state; then that state's epoch and secret are used.
     ///
     /// # Errors
-    /// If the machine, the interfaces or the kept state do not allow it. Then nothing is attached that was not before.
+    /// If the machine, the interfaces or the kept state do not allow it. Nothing new is attached then.
     pub fn start(config: &P::Config, place: &Place, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let interfaces = find_all(&place.interfaces)?;
         let port = place.listen.port();
@@ -94,7 +94,7 @@ impl<P: SoftProgram> KernelEngine<P> {
         Ok(Self { attached, handover, kernel, _pins: pins, place: place.clone(), found, served, unserved })
     }
 
-    /// The program, for reading.
+    /// The program, read-only.
     #[must_use]
     pub fn kernel(&self) -> &Kernel<P> {
         &self.kernel
@@ -105,13 +105,13 @@ impl<P: SoftProgram> KernelEngine<P> {
         &mut self.kernel
     }
 
-    /// The ring of datagrams that are left to this process, for waiting.
+    /// The ring of datagrams for this process to send, to wait on.
     #[must_use]
     pub fn handover(&self) -> &Handover {
         &self.handover
     }
 
-    /// The same, for taking them.
+    /// The same ring, to drain.
     pub fn handover_mut(&mut self) -> &mut Handover {
         &mut self.handover
     }
@@ -122,16 +122,16 @@ impl<P: SoftProgram> KernelEngine<P> {
         self.found
     }
 
-    /// The names of the interfaces that are served.
+    /// The names of the served interfaces.
     #[must_use]
     pub fn interfaces(&self) -> Vec<String> {
         self.attached.iter().map(|attached| attached.interface.name.clone()).collect()
     }
 
-    /// Serves the addresses that this machine has now. Returns how many it has beyond those that can be served.
+    /// Serves the current addresses of this machine. Returns how many exceed the number that can be served.
     ///
     /// # Errors
-    /// Where they cannot be listed; then those of before go on.
+    /// If they cannot be listed; the previous ones remain.
     pub fn refresh_addresses(&mut self) -> Result<usize, KernelError> {
         let addresses = served(&self.place)?;
         if addresses != self.served {
@@ -141,17 +141,17 @@ impl<P: SoftProgram> KernelEngine<P> {
         Ok(self.unserved)
     }
 
-    /// An interface that went away, or from which somebody detached a program of ours.
+    /// An interface that disappeared, or from which one of our programs was detached.
     #[must_use]
     pub fn lost_interface(&self) -> Option<&str> {
         self.attached.iter().find(|attached| !attached.is_in_place()).map(|attached| attached.interface.name.as_str())
     }
 }
 
-/// Detaches what a former process kept on this port and lets its queue go; `false` if there was nothing.
+/// Detaches what a former process kept on this port and frees its state; `false` if there was nothing.
 ///
 /// # Errors
-/// Where a process serves it, or privileges are missing.
+/// If a process serves it, or privileges are missing.
 pub fn detach(port: u16) -> Result<bool, KernelError> {
     match Pins::existing(port)? {
         Some(mut pins) => pins.clear().map(|()| true),
@@ -166,18 +166,16 @@ fn served(place: &Place) -> Result<Vec<IpAddr>, KernelError> {
 /// The most addresses that a switch serves in the kernel.
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
 
-/// After a takeover that failed, the shells serve what they served `before`. By then one interface may be in the old mode
-/// and another in the new one. The setting for generic mode is right in both, and so is accepting no partial
-/// checksums.
+/// Restores what was served `before` a failed takeover. Interfaces may be in different modes by now. The setting for generic mode is right
+/// in both, and so is accepting no partial checksums.
 fn restore_served<P: SoftProgram>(kernel: &mut Kernel<P>, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
     let (port, served, mode) = before;
     kernel.serve(port, &served);
     kernel.set_mode(if mode == XdpMode::Generic { mode } else { now }, &[]);
 }
 
-/// What a former process kept on this port. A switch that keeps nothing ignores pins of another network namespace, and
-/// pins that this user may not read. If their programs are on the same interface, they are found there
-/// later.
+/// What a former process kept on this port. A switch that keeps nothing ignores pins of another network namespace, and unreadable pins. If
+/// their programs are on the same interface, the check of that interface finds them.
 fn left_on(port: u16) -> Result<Option<Pins>, KernelError> {
     let pins = match Pins::existing(port) {
         Err(KernelError::InUse(_) | KernelError::Privileges) => None,
@@ -186,7 +184,7 @@ fn left_on(port: u16) -> Result<Option<Pins>, KernelError> {
     Ok(pins.filter(|pins| !serves_elsewhere(pins)))
 }
 
-/// Whether a kept queue is served in another network namespace. One whose interfaces are gone is served nowhere.
+/// Whether a kept state is served in another network namespace. One whose interfaces are gone is served nowhere.
 fn serves_elsewhere(pins: &Pins) -> bool {
     let elsewhere = || Some(Kept::of(&Arena::open(pins.arena().ok()?).ok()?).is_elsewhere());
     pins.hold_a_queue() && pins.are_attached().unwrap_or(true) && elsewhere().unwrap_or(false)

@@ -1,4 +1,4 @@
-//! What can be missing for the kernel engine: one line each, which says what to do.
+//! Errors of the kernel engine: one line each, with a remedy.
 
 use crate::program::CallError;
 use std::io;
@@ -15,10 +15,10 @@ pub enum KernelError {
         "the kernel engine needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, to load its programs"
     )]
     Privileges,
-    /// The kernel has no arenas, or lacks another feature; what was said.
+    /// The kernel lacks arenas or another feature; with its message.
     #[error("the kernel engine needs Linux 6.12 or newer with BPF arenas (CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT): {0}")]
     TooOld(String),
-    /// The arena does not fit memory.
+    /// The arena does not fit into memory.
     #[error(
         "the kernel engine needs {} MiB of memory for these bounds, which the system does not give: {source}; lower \
          tasks.queue, tasks.slots or tasks.clients", .bytes.div_ceil(1 << 20)
@@ -26,10 +26,10 @@ pub enum KernelError {
     Memory {
         /// Bytes that it needs.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel or libbpf refused the programs; what they said.
+    /// The kernel or libbpf refused the programs; with its message.
     #[error("the kernel refused the engine's programs: {0}")]
     Refused(String),
     /// No interface to serve on.
@@ -41,12 +41,12 @@ pub enum KernelError {
     /// An interface that is down.
     #[error("interface {0} is down: `ip link set {0} up` first")]
     Down(String),
-    /// An interface of another kind.
+    /// An interface of another kind than Ethernet.
     #[error(
         "interface {0} is no Ethernet interface, whose frames are all that the kernel engine reads: use --engine user"
     )]
     NotEthernet(String),
-    /// An interface whose frames are too short.
+    /// An interface with too small an MTU.
     #[error(
         "interface {interface} has an MTU of {mtu}, and answers take up to {MTU_MIN}: `ip link set {interface} mtu {MTU_MIN}`"
     )]
@@ -61,10 +61,10 @@ pub enum KernelError {
     NoNative {
         /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's message.
         why: String,
     },
-    /// Somebody else's XDP program is there.
+    /// The interface has an XDP program of others.
     #[error(
         "interface {interface} runs another XDP program, {program}: `ip link set {interface} xdp off`, or stop what \
          attached it, or serve another interface"
@@ -72,13 +72,13 @@ pub enum KernelError {
     Occupied {
         /// The interface.
         interface: String,
-        /// The program: name and number, as far as they can be known.
+        /// The program: name and number, as far as known.
         program: String,
     },
-    /// Another switch serves it.
+    /// Another switch serves the interface.
     #[error("interface {0} is served by another midflight switch: stop that one, or serve another interface")]
     Served(String),
-    /// Another switch served it and is kept there.
+    /// A kept state of another switch serves the interface.
     #[error(
         "interface {interface} keeps the queue of a switch on port {port}: start it on that port with --keep, or \
          `midflight switch --detach --listen 0.0.0.0:{port}` throws it away"
@@ -86,25 +86,25 @@ pub enum KernelError {
     KeptByAnother {
         /// The interface.
         interface: String,
-        /// Its port.
+        /// The port of that switch.
         port: String,
     },
-    /// What is kept is in use.
+    /// The kept state is in use.
     #[error("the kept switch of port {0} has a process already: stop that one first")]
     InUse(String),
-    /// What is kept cannot be taken over.
+    /// The kept state cannot be taken over.
     #[error("the kept queue cannot be taken over: {0}; --fresh throws it away, with the tasks in it")]
     Kept(String),
-    /// No place to keep anything in.
+    /// There is no BPF file system for kept states.
     #[error("--keep needs the BPF file system at /sys/fs/bpf: {0}")]
     NoBpffs(String),
-    /// Others may have put things where queues are kept.
+    /// Other users can write to the directory of kept states.
     #[error(
         "{directory}, where queues are kept, belongs to user {owner}, or is no directory, or others may write to it: see \
          who made it, and remove it"
     )]
     Untrusted {
-        /// The place.
+        /// The directory.
         directory: String,
         /// Its owner.
         owner: u32,
@@ -112,9 +112,9 @@ pub enum KernelError {
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -126,12 +126,12 @@ pub(super) const MTU_MIN: u32 = midflight_wire::PACKET_MAX as u32 + 40 + 8;
 const OLDEST: (u32, u32) = (6, 12);
 
 impl KernelError {
-    /// What the kernel said, with its version where that explains it.
+    /// The kernel's message, with its version if that explains it.
     pub(super) fn too_old(said: &str) -> Self {
         Self::TooOld(format!("this is Linux {}, and it says: {said}", release()))
     }
 
-    /// For a failure of libbpf that has no name of its own.
+    /// For a failure of libbpf without a variant of its own.
     pub(super) fn libbpf(what: &str, error: &libbpf_rs::Error) -> Self {
         match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Self::Privileges,
@@ -139,19 +139,19 @@ impl KernelError {
         }
     }
 
-    /// For `map_err`: what was tried.
+    /// For `map_err`: names the operation.
     pub(super) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         |source| Self::Io { what: what.into(), source: source.into() }
     }
 
-    /// Whether the machine cannot run the engine at all, rather than not as it was asked to: for tests, which then skip.
+    /// Whether the machine cannot run the engine at all, rather than not as requested: tests then skip.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Privileges | Self::TooOld(_))
     }
 }
 
-/// Whether this kernel is older than any that can run the engine.
+/// Whether this kernel is too old for the engine.
 pub(super) fn kernel_is_too_old() -> bool {
     is_too_old(&release())
 }

@@ -1,5 +1,5 @@
-//! Runs frames through the shells by `BPF_PROG_RUN`, as if they had come by an interface: for tests. What TC sends as copies
-//! leaves by the interfaces of this network namespace for good.
+//! Runs frames through the XDP and TC programs by `BPF_PROG_RUN`, for tests. Copies sent by TC really leave by the interfaces of this
+//! network namespace.
 
 use super::error::KernelError;
 use super::handover::Handover;
@@ -9,59 +9,59 @@ use crate::program::{SoftProgram, Verdict};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// A frame as it comes by an interface.
+/// A frame that arrives at an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// From the destination's MAC address on.
+    /// The frame from its destination MAC address on.
     pub frame: &'a [u8],
     /// The interface's index; 1 is loopback.
     pub interface: u32,
-    /// TC: what GRO merged, in segments of so many bytes; 0 where it did not.
+    /// TC: segment size in bytes of a frame merged by GRO; 0 if not merged.
     pub merged: u32,
     /// TC: the interface has summed it.
     pub summed: bool,
 }
 
 impl<'a> Arrival<'a> {
-    /// A frame by loopback.
+    /// A frame from loopback.
     #[must_use]
     pub fn new(frame: &'a [u8]) -> Self {
         Self { frame, interface: 1, merged: 0, summed: false }
     }
 }
 
-/// What a shell wants done with a frame.
+/// What a program does with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It goes on as if there were no shell.
+    /// It goes on to the stack.
     Pass,
-    /// It is done with.
+    /// It is dropped.
     Drop,
-    /// It leaves, as it is now.
+    /// It is transmitted in its current form.
     Transmit,
 }
 
-/// What a shell did.
+/// The result for a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure<V> {
-    /// With the frame.
+    /// What happens to the frame.
     pub action: Action,
-    /// The frame then.
+    /// The frame after the program.
     pub frame: Vec<u8>,
-    /// The datagram that the program was asked about, and what it said.
+    /// The datagram passed to the core and its outcome.
     pub asked: Option<(Vec<u8>, V)>,
 }
 
-/// No verdict.
+/// The core was not called.
 const UNASKED: u32 = u32::MAX;
 /// Room for a frame that was made longer.
 const FRAME_MAX: usize = 4096;
 
 impl<P: SoftProgram> Kernel<P> {
-    /// Runs a frame through `mf_xdp` at a time that is made up, or [`NOW`](super::NOW).
+    /// Runs a frame through `mf_xdp` at a given time, or [`NOW`](super::NOW).
     ///
     /// # Errors
-    /// Where the program could not be run.
+    /// If the program could not be run.
     pub fn run_xdp(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure<P::Verdict>, KernelError> {
         let bytes = arrival.frame.len() as u32;
         let context = [0, bytes, 0, arrival.interface, 0, 0]; // struct xdp_md
@@ -70,10 +70,10 @@ impl<P: SoftProgram> Kernel<P> {
         self.run(now_ns, arrival, &context, 0, |kernel| kernel.programs().xdp.as_fd(), &actions)
     }
 
-    /// Runs a frame through `mf_tc`. The frame that [`Departure`] shows is the last answer; the others are sent.
+    /// Runs a frame through `mf_tc`. The frame in [`Departure`] is the last answer; the others are sent.
     ///
     /// # Errors
-    /// Where the program could not be run.
+    /// If the program could not be run.
     pub fn run_tc(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure<P::Verdict>, KernelError> {
         let mut context = [0; 48]; // struct __sk_buff
         context[10] = arrival.interface;
@@ -93,7 +93,7 @@ impl<P: SoftProgram> Kernel<P> {
         program: impl Fn(&Self) -> BorrowedFd<'_>,
         actions: &[(u32, Action)],
     ) -> Result<Departure<P::Verdict>, KernelError> {
-        // SAFETY: shells only read it, and none runs.
+        // SAFETY: programs only read it, and none runs.
         unsafe { (*self.arena().control()).now_ns = now_ns };
         self.each_scratch(|scratch| scratch.verdict = UNASKED);
         let mut frame = vec![0; FRAME_MAX];
@@ -109,7 +109,7 @@ impl<P: SoftProgram> Kernel<P> {
             flags,
             ..Default::default()
         };
-        // SAFETY: the kernel reads and writes what the sizes say, and all outlive the call.
+        // SAFETY: the kernel reads and writes the given sizes, and all outlive the call.
         let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program(self).as_raw_fd(), &raw mut options) };
         if result < 0 {
             return Err(KernelError::io("run a frame through a shell")(io::Error::from_raw_os_error(-result)));
@@ -123,26 +123,25 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
-    /// Each processor's scratch.
     fn each_scratch(&mut self, mut act: impl FnMut(&mut Scratch)) {
         for scratch in 1..self.arena().scratches() {
-            // SAFETY: the scratch's pages are there, and no shell runs meanwhile.
+            // SAFETY: the scratch's pages exist, and no program runs.
             act(unsafe { &mut *self.arena().scratch(scratch) });
         }
     }
 
-    /// What the shells leave to user space.
+    /// The ring of datagrams for user space.
     ///
     /// # Errors
-    /// Where the ring cannot be opened.
+    /// If the ring cannot be opened.
     pub fn open_handover(&self) -> Result<Handover, KernelError> {
         Handover::new(&self.programs().handover)
     }
 
-    /// A count of the shells by its name.
+    /// A count of the XDP and TC programs by its name.
     ///
     /// # Panics
-    /// Where there is no such count.
+    /// If there is no such count.
     #[must_use]
     pub fn shell_count(&self, name: &str) -> u64 {
         let place = SHELL_COUNTS.iter().position(|&(known, _)| known == name);

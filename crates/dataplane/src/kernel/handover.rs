@@ -1,4 +1,4 @@
-//! Answers that the TC program could not send: it leaves them in a ring buffer, and the process sends them by its socket.
+//! Answers that the kernel's programs could not send: they put them into a ring buffer, and the process sends them by its socket.
 
 use super::error::KernelError;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::FromBytes;
 
-/// `struct mf_handover` of `dataplane/xdp/maps.h`.
 #[derive(FromBytes)]
 #[repr(C)]
 struct Record {
@@ -18,14 +17,13 @@ struct Record {
     data: [u8; PACKET_MAX],
 }
 
-/// Answers taken at once. The shells may leave them as fast as they are read; who reads them has leases to end as well.
+/// Answers per call: the ring may fill as fast as it is read, and the reader must also expire leases.
 const TAKEN_MAX: usize = 64;
 
 /// The reading end of the ring buffer.
 #[derive(Debug)]
 pub struct Handover {
     ring: RingBuffer<'static>,
-    /// Records that were taken from the ring, one after the other.
     taken: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -45,10 +43,10 @@ impl Handover {
         Ok(Self { ring: builder.build().map_err(failed)?, taken })
     }
 
-    /// Calls `send` with the answers that wait, the first 64 of them: the address of this machine that the receiver talks
-    /// to, if a shell knew it, the receiver, and the datagram.
+    /// Calls `send` for at most 64 waiting answers: with the address of this machine that the receiver talks to, if known, the receiver,
+    /// and the datagram.
     pub fn drain(&mut self, mut send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
-        // It fails only where the callback does, which does not.
+        // Fails only if the callback does, which does not.
         let _ = self.ring.consume_raw_n(TAKEN_MAX);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for bytes in taken.chunks_exact(size_of::<Record>()) {

@@ -1,4 +1,4 @@
-//! Network interfaces: those that are served, and this machine's addresses.
+//! Network interfaces to serve on, and this machine's addresses.
 
 use super::error::{KernelError, MTU_MIN};
 use nix::errno::Errno;
@@ -9,24 +9,24 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// An interface that was there when it was looked for.
+/// An interface that existed when it was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     pub name: String,
     pub index: u32,
-    /// Frames come by it whose senders leave the checksum to hardware, and there is none.
+    /// Whether frames may arrive whose senders left the checksum to hardware that does not exist.
     pub unsummed: bool,
 }
 
 impl Interface {
-    /// The interface of this name, if it is there, up, and such that the engine can serve it.
+    /// The interface of this name, if it exists, is up, and can be served.
     pub(super) fn find(name: &str) -> Result<Self, KernelError> {
         let unknown = || KernelError::UnknownInterface(name.to_owned());
         let index = if_nametoindex(name).map_err(|error| match error {
             Errno::ENODEV | Errno::ENXIO | Errno::EINVAL => unknown(),
             error => KernelError::io(format!("look for interface {name}"))(error),
         })?;
-        // The name that was given may be another name of it.
+        // `name` may be an alternative name.
         let name = if_indextoname(index).ok().and_then(|name| name.into_string().ok()).ok_or_else(unknown)?;
         let all: Vec<_> = getifaddrs().map_err(KernelError::io("list the interfaces"))?.collect();
         let mut entries = all.iter().filter(|entry| entry.interface_name == name);
@@ -43,23 +43,22 @@ impl Interface {
         if mtu < MTU_MIN {
             return Err(KernelError::Mtu { interface: name, mtu });
         }
-        // One that has no driver, or does not say, leaves nothing to hardware.
+        // An interface without a known driver leaves nothing to hardware.
         let unsummed = driver(&name).is_ok_and(|driver| UNSUMMED.contains(&driver.as_str()));
         Ok(Self { name, index, unsummed })
     }
 }
 
-/// Drivers with XDP of their own whose frames come from the stack of this machine, or of a virtual one, as it left them.
-/// What comes by others was on a wire, or their drivers complete or drop such frames before XDP sees them (`virtio_net`).
+/// Drivers with native XDP whose frames come unchanged from the stack of this machine or of a virtual one. Others' frames were on a wire,
+/// or their drivers complete or drop such frames before XDP (`virtio_net`).
 const UNSUMMED: [&str; 2] = ["veth", "tun"];
 
 fn mtu(interface: &str) -> io::Result<u32> {
     let answer = ask(interface, libc::SIOCGIFMTU, libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 })?;
-    // SAFETY: the kernel leaves a number there.
+    // SAFETY: the kernel has written a number there.
     u32::try_from(unsafe { answer.ifru_mtu }).map_err(io::Error::other)
 }
 
-/// The name of its driver.
 fn driver(interface: &str) -> io::Result<String> {
     let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
     ask(interface, libc::SIOCETHTOOL, libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut info).cast() })?;
@@ -78,7 +77,7 @@ struct DriverInfo {
     rest: [u8; 160],
 }
 
-/// Asks the kernel about an interface. What it writes through a pointer in the question must have the room that it needs.
+/// Asks the kernel about an interface. A pointer in the request must have the room that the kernel needs.
 fn ask(
     interface: &str,
     what: libc::Ioctl,
@@ -90,13 +89,13 @@ fn ask(
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    // SAFETY: the kernel reads and writes `request`, and what it points to; both outlive the call.
+    // SAFETY: the kernel reads and writes `request` and the memory that it points to; both outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request.ifr_ifru) }
 }
 
-/// The addresses by which a switch that listens on `listen` is reached from elsewhere, sorted: that one, or all of this
-/// machine. Loopback addresses are none of them: only this machine may send to those, and the kernel's stack sees to it.
+/// The addresses by which other machines reach a switch that listens on `listen`, sorted: that one, or all of this machine. Loopback
+/// addresses are excluded: the kernel's stack lets only this machine send to them.
 pub(super) fn addresses(listen: IpAddr) -> io::Result<Vec<IpAddr>> {
     if !listen.is_unspecified() {
         return Ok(Vec::from_iter(Some(listen.to_canonical()).filter(|address| !address.is_loopback())));
@@ -117,7 +116,7 @@ fn address_of(entry: &InterfaceAddress) -> Option<IpAddr> {
     four.or_else(|| address.as_sockaddr_in6().map(|six| six.ip().into()))
 }
 
-/// IPv6's: they mean something only together with an interface, which the packets have no field for.
+/// IPv6 link-local addresses need an interface, for which the packets have no field.
 fn is_link_local(address: &IpAddr) -> bool {
     matches!(address, IpAddr::V6(six) if six.is_unicast_link_local())
 }

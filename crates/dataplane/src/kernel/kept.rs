@@ -1,5 +1,5 @@
-//! What the next process must know about an arena before it takes the arena over. It is on a page of the arena itself, which
-//! BPF programs do not use: so it cannot be separated from what it describes.
+//! What the next process must know before it takes over an arena. It is on a page of the arena itself, which BPF programs do not use, so
+//! the two cannot be separated.
 
 use super::arena::Arena;
 use super::error::KernelError;
@@ -9,18 +9,17 @@ use std::os::unix::fs::MetadataExt;
 
 /// `MF_KEPT_AT`
 const KEPT_AT: u64 = 0x8000;
-/// Shows that the page was written.
+/// Marks a written page.
 const MAGIC: u64 = u64::from_be_bytes(*b"midflght");
 /// The most bounds that a program has.
 const BOUNDS_MAX: usize = 16;
 
-/// The page's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Kept {
     magic: u64,
     layout: u64,
-    /// The network namespace that is served: a number on a device.
+    /// The served network namespace: a number on a device.
     netns: [u64; 2],
     bounds: [u64; BOUNDS_MAX],
     pub epoch: u32,
@@ -41,17 +40,16 @@ impl Kept {
     }
 
     pub(super) fn write(self, arena: &Arena) {
-        // SAFETY: the page is there, aligned, and user space's alone.
+        // SAFETY: the page exists, is aligned, and only user space uses it.
         unsafe { arena.offset(KEPT_AT).cast::<Self>().write(self) };
     }
 
-    /// Reads the page.
     pub(super) fn of(arena: &Arena) -> Self {
         // SAFETY: as in `write`; all its fields are integers.
         unsafe { arena.offset(KEPT_AT).cast::<Self>().read() }
     }
 
-    /// Reads the page, if this process can take the arena over.
+    /// Reads the page, if this process can take over the arena.
     pub(super) fn read<P: SoftProgram>(arena: &Arena, wanted: &P::Config) -> Result<Self, KernelError> {
         let kept = Self::of(arena);
         let refused = |why: &str| Err(KernelError::Kept(why.into()));
@@ -70,7 +68,6 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Whether it serves another network namespace than ours.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.magic == MAGIC && self.netns != netns()
     }

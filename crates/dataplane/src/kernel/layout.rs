@@ -17,7 +17,7 @@ pub(super) const INTERFACES_MAX: usize = 64;
 /// Bytes of datagram that a scratch area holds.
 pub(super) const SCRATCH_DATA: usize = 1536;
 
-/// What user space can ask `mf_call` for.
+/// What user space can request from `mf_call`.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(super) enum Call {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_arena_is_laid_out_as_arena_h_says() {
         let mut of_c = [0; 48];
-        // SAFETY: it writes at most as many numbers.
+        // SAFETY: it writes at most this many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
         let places =
             [CONTROL_AT, SCRATCH_AT, SCRATCH_BYTES, SCRATCHES, NEXT_HOPS_AT, NEXT_HOPS, STATE_AT].map(|n| n as usize);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn shells_count_what_arena_h_says() {
         let text = |number| {
-            // SAFETY: it returns a text that ends in NUL and lives for ever, or null.
+            // SAFETY: it returns a static NUL-terminated text, or null.
             unsafe { mf_shell_count(number).as_ref().map(|text| CStr::from_ptr(text).to_str().unwrap_or_default()) }
         };
         let of_c: Vec<_> = (0..).map_while(text).collect();

@@ -1,4 +1,4 @@
-//! A program attached to an interface by a BPF link. The link detaches it when its last holder is gone: this process, or a pin.
+//! A program attached to an interface by a BPF link. The kernel detaches it with the link's last holder: a process, or a pin.
 
 use super::interface::Interface;
 use crate::XdpMode;
@@ -9,12 +9,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A link.
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
 impl Link {
-    /// Attaches an XDP program in this mode and no other.
+    /// Attaches an XDP program in exactly this mode.
     pub(super) fn xdp(program: BorrowedFd<'_>, interface: &Interface, mode: XdpMode) -> io::Result<Self> {
         let flags = match mode {
             XdpMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
@@ -44,7 +43,6 @@ impl Link {
         owned(unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index, to, &raw const options) }).map(Self)
     }
 
-    /// Opens a pinned link.
     pub(super) fn open(pin: &Path) -> io::Result<Self> {
         let pin = c_path(pin)?;
         // SAFETY: the path outlives the call.
@@ -56,19 +54,19 @@ impl Link {
         pin_object(self.0.as_fd(), pin)
     }
 
-    /// Replaces the program. Each frame meets the old one or the new one.
+    /// Replaces the program atomically.
     pub(super) fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: no options.
         done(unsafe { libbpf_sys::bpf_link_update(self.0.as_raw_fd(), program.as_raw_fd(), std::ptr::null()) })
     }
 
-    /// Detaches it now, even if others hold the link. It fails if it is detached already.
+    /// Detaches it now, even if others hold the link. Ignores a link that is detached already.
     pub(super) fn detach(&self) {
         // SAFETY: only takes the descriptor.
         let _ = unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
     }
 
-    /// The interface that it is attached to; `None` if that is gone, or somebody detached the program.
+    /// The interface; `None` if it is gone, or the program was detached.
     pub(super) fn interface(&self) -> Option<u32> {
         let index = match LinkInfo::from_fd(self.0.as_fd()).ok()?.info {
             LinkTypeInfo::Xdp(xdp) => xdp.ifindex,
@@ -78,13 +76,11 @@ impl Link {
         (index != 0).then_some(index)
     }
 
-    /// The number of its program.
     pub(super) fn program(&self) -> Option<u32> {
         LinkInfo::from_fd(self.0.as_fd()).ok().map(|info| info.prog_id)
     }
 }
 
-/// Pins an object of BPF.
 pub(super) fn pin_object(object: BorrowedFd<'_>, pin: &Path) -> io::Result<()> {
     let pin = c_path(pin)?;
     // SAFETY: the path outlives the call.
@@ -102,6 +98,6 @@ fn done(result: i32) -> io::Result<()> {
 
 fn owned(fd: i32) -> io::Result<OwnedFd> {
     done(fd)?;
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

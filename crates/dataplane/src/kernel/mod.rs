@@ -1,19 +1,18 @@
-//! The soft engine in the kernel: the same C core as BPF, in a BPF arena that this process maps (feature `kernel`).
+//! The soft engine in the kernel: the C core as BPF, in a BPF arena that this process maps (feature `kernel`).
 //!
-//! [`KernelEngine`] is what a switch runs: a program whose shells are attached to interfaces. [`Kernel`] is the program
-//! alone, to which datagrams are brought by `BPF_PROG_RUN`. `docs/internals/kernel.md` explains the arena, the lock and the
-//! two shells.
+//! A switch runs a [`KernelEngine`]: a program attached to interfaces by XDP and TC. [`Kernel`] is the program alone, called by
+//! `BPF_PROG_RUN`. `docs/internals/kernel.md` explains the arena, the lock, XDP and TC.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `object`, `program` | loading the BPF programs, calling them |
-//! | `arena`, `layout`, `kept` | the memory that they share with this process, and its layout |
+//! | `object`, `program` | loads and calls the BPF programs |
+//! | `arena`, `layout`, `kept` | the memory shared with this process, and its layout |
 //! | `interface`, `link`, `attach` | interfaces, and programs on them |
 //! | `pins` | programs and memory that outlive the process |
-//! | `handover`, `next_hops` | datagrams that the shells leave to this process; the next hop cache |
-//! | `frames` | frames through the shells without an interface |
-//! | `bench` | what a packet costs, and a frame |
-//! | `engine` | all of it combined: what a switch starts |
+//! | `handover`, `next_hops` | datagrams for this process to send; the next hop cache |
+//! | `frames` | runs frames without an interface |
+//! | `bench` | benchmarks per packet and per frame |
+//! | `engine` | what a switch starts: all of it combined |
 
 mod arena;
 mod attach;
@@ -39,7 +38,7 @@ pub use handover::Handover;
 pub use layout::SHELL_COUNTS;
 pub use program::{Kernel, KernelTasks, NOW};
 
-/// What the build script wrote: a hexadecimal number.
+/// Parses the build script's hash, a hexadecimal number.
 #[must_use]
 pub const fn layout_of(hash: &str) -> u64 {
     match u64::from_str_radix(hash, 16) {

@@ -1,4 +1,4 @@
-//! Reads the next hop cache of the shells: `dataplane/xdp/next_hops.h`.
+//! Reads the next hop cache: `dataplane/xdp/next_hops.h`.
 
 use super::layout::{NEXT_HOPS, NEXT_HOPS_AT, NextHop};
 use super::program::Kernel;
@@ -10,16 +10,15 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const PLACES: u64 = 4;
 
 impl<P: SoftProgram> Kernel<P> {
-    /// Our address that a peer sends to, if its datagrams come by the shells. The peer expects answers from there, also
-    /// those that the process sends.
+    /// Our address that a peer sends to, if the kernel's programs receive its datagrams. The peer expects all answers from there, including
+    /// the process's.
     #[must_use]
     pub fn own_address(&self, peer: SocketAddr) -> Option<IpAddr> {
         let peer = Address::from(peer);
         // SAFETY: it was written before any program ran.
         let first = hash(&peer, unsafe { (*self.arena().control()).next_hop_salt });
         let place = |k| NEXT_HOPS_AT + (first + k) % NEXT_HOPS * size_of::<NextHop>() as u64;
-        // SAFETY: next hops are integers on pages that are there. One that is just being written is seen half; then an answer is
-        // lost.
+        // SAFETY: next hops are integers on pages that exist. A read during a write may give a mix; then an answer is lost.
         let hops = (0..PLACES).map(|k| unsafe { self.arena().offset(place(k)).cast::<NextHop>().read_volatile() });
         let hop =
             hops.filter(|hop| hop.interface != 0).find(|hop| hop.peer.ip == peer.ip && hop.peer.port == peer.port)?;

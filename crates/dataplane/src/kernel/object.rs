@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 /// libbpf has one print function for all threads, so only one load runs at a time.
 static LOADING: Mutex<()> = Mutex::new(());
-/// libbpf's warnings during the present load.
+/// libbpf's warnings during the current load.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn listen(level: PrintLevel, text: String) {
@@ -21,7 +21,7 @@ fn listen(level: PrintLevel, text: String) {
     }
 }
 
-/// The programs, verified by the kernel and bound to an arena. They live as long as this, or as the links that attach them.
+/// The programs, verified by the kernel and bound to an arena. They live as long as this, or as their links.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// `mf_call`
@@ -30,12 +30,12 @@ pub(super) struct Programs {
     pub xdp: OwnedFd,
     /// `mf_tc`
     pub tc: OwnedFd,
-    /// The ring buffer through which answers are handed over.
+    /// The ring buffer of datagrams for this process to send.
     pub handover: MapHandle,
 }
 
 impl Programs {
-    /// Loads them from what a `*.bpf.c` was compiled to. `handover` is the ring of the programs that these are to replace, if there are such.
+    /// Loads the compiled `*.bpf.c`. `handover`: the ring of the programs to replace, if any.
     pub(super) fn load(object: &[u8], arena: &Arena, handover: Option<&MapHandle>) -> Result<Self, KernelError> {
         let object = load(object, arena, handover, |_| true)?;
         let handover = object.maps().find(|map| map.name() == "handover").ok_or_else(|| missing("handover"))?;
@@ -48,12 +48,10 @@ impl Programs {
     }
 }
 
-/// Loads one program of an object, bound to the arena and ring of others.
 pub(super) fn load_one(object: &[u8], name: &str, arena: &Arena, handover: &MapHandle) -> Result<OwnedFd, KernelError> {
     program(&load(object, arena, Some(handover), |program| program == name)?, name)
 }
 
-/// Loads those programs of an object that are wanted.
 fn load(
     object: &[u8],
     arena: &Arena,
@@ -93,7 +91,7 @@ fn missing(name: &str) -> KernelError {
     KernelError::Refused(format!("there is no {name} in the object"))
 }
 
-/// Runs a program on a frame, and returns its verdict.
+/// Runs a program on a frame, and returns its return value.
 pub(super) fn run(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,

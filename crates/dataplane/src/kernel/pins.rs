@@ -1,15 +1,14 @@
-//! What a switch keeps beyond its process (`--keep`), pinned in the BPF file system under `midflight/PORT`:
+//! State that outlives the process (`--keep`), pinned in the BPF file system under `midflight/PORT`:
 //!
 //! | file | |
 //! |---|---|
 //! | `arena`, `handover` | the maps |
 //! | `xdp-N`, `tc-N` | links to the interface of index N (a name may have dots, a pin may not) |
 //!
-//! Links come last when they are made, so whatever is there has its arena. The directory is locked by the process that
-//! serves what is in it, for as long as that lives.
+//! Links are pinned last, so each has its arena. The serving process locks the directory for as long as it lives.
 //!
-//! Everybody may write to a BPF file system that was mounted as the kernel does it by default. So `midflight` there is only
-//! used if it belongs to this user or to root, and what is removed there is only what has a name of ours.
+//! By default the kernel mounts the BPF file system writable for all users. So `midflight` there is only used if it belongs to this user or
+//! to root, and only files with our names are removed.
 
 use super::attach::Attached;
 use super::error::KernelError;
@@ -24,7 +23,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the BPF file system is mounted.
 const BPFFS: &str = "/sys/fs/bpf";
 /// `BPF_FS_MAGIC`
 const BPFFS_MAGIC: u64 = 0xcafe_4a11;
@@ -58,7 +56,7 @@ impl Pins {
         }
     }
 
-    /// Those of the switch on this port, which may be none yet. New ones stay only if [`keep`](Self::keep) comes to its end.
+    /// The pins of the switch on this port, possibly none yet. New ones stay only if [`keep`](Self::keep) completes.
     pub(super) fn take(port: u16) -> Result<Self, KernelError> {
         mount_bpffs()?;
         make(Path::new(OURS))?;
@@ -71,7 +69,6 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Whether there is a queue to take over.
     pub(super) fn hold_a_queue(&self) -> bool {
         self.directory.join(ARENA).exists()
     }
@@ -89,12 +86,10 @@ impl Pins {
         map.map_err(|error| KernelError::libbpf(&format!("open the kept {name}"), &error))
     }
 
-    /// The link by which an XDP program is attached to an interface.
     pub(super) fn xdp(&self, interface: &Interface) -> Option<Link> {
         self.link(XDP, interface)
     }
 
-    /// The same for TC.
     pub(super) fn tc(&self, interface: &Interface) -> Option<Link> {
         self.link(TC, interface)
     }
@@ -104,12 +99,10 @@ impl Pins {
         link.interface().filter(|&index| index == interface.index).map(|_| link)
     }
 
-    /// Removes the pin of an interface's XDP link.
     pub(super) fn forget_xdp(&self, interface: &Interface) -> Result<(), KernelError> {
         let_go(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
 
-    /// Pins another link instead.
     pub(super) fn pin_xdp(&self, interface: &Interface, link: &Link) -> io::Result<()> {
         link.pin(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
@@ -132,7 +125,7 @@ impl Pins {
             for (link, kind) in [(tc, TC), (xdp, XDP)] {
                 let name = format!("{kind}{}", interface.index);
                 let path = self.directory.join(&name);
-                // What is pinned there already may be a link whose interface went away.
+                // An existing pin may be a link whose interface disappeared.
                 let same = Link::open(&path).is_ok_and(|pinned| pinned.interface() == Some(interface.index));
                 if !same {
                     let_go(&path)?;
@@ -148,7 +141,7 @@ impl Pins {
         Ok(())
     }
 
-    /// Detaches all that is kept, and deletes the state with the tasks in it.
+    /// Detaches all kept programs and deletes the state with its tasks.
     pub(super) fn clear(&mut self) -> Result<(), KernelError> {
         // Links first, so that an attached program always has its arena.
         let mut files = self.files()?;
@@ -158,7 +151,6 @@ impl Pins {
         Ok(())
     }
 
-    /// Whether a link is still attached to an interface.
     pub(super) fn are_attached(&self) -> Result<bool, KernelError> {
         let links = self.files()?.into_iter().filter(|path| is_link(path));
         Ok(links.filter_map(|path| Link::open(&path).ok()).any(|link| link.interface().is_some()))
@@ -203,7 +195,7 @@ fn directory(port: &str) -> PathBuf {
     Path::new(OURS).join(port)
 }
 
-/// Makes a directory of pins, if it is not there.
+/// Makes a directory of pins, if missing.
 fn make(directory: &Path) -> Result<(), KernelError> {
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -214,7 +206,7 @@ fn make(directory: &Path) -> Result<(), KernelError> {
     }
 }
 
-/// Whether a directory is there; an error where others than this user and root could have put things into it.
+/// Whether a directory exists; an error if users other than this one and root could have written to it.
 fn is_trusted(directory: &Path) -> Result<bool, KernelError> {
     let found = match std::fs::symlink_metadata(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -233,12 +225,12 @@ fn lock(port: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(CWD, &directory, flags, Mode::empty())?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    // Who removes a directory holds its lock, so after waiting for nobody this is the one that the name leads to, or gone.
+    // Only the holder of its lock removes a directory, so the one that the name leads to now is this one, or it is gone.
     let (ours, named) = (rustix::fs::fstat(&file)?, std::fs::metadata(&directory)?);
     if ours.st_ino == named.ino() { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
 }
 
-/// Removes a pin. What a link has attached is detached when this returns: of itself the kernel does that a little later.
+/// Removes a pin. A link is detached when this returns; the kernel alone would do that a little later.
 fn let_go(path: &Path) -> Result<(), KernelError> {
     if is_link(path)
         && let Ok(link) = Link::open(path)
@@ -271,7 +263,7 @@ fn mount_bpffs() -> Result<(), KernelError> {
     if is_mounted() {
         return Ok(());
     }
-    // Below `ip netns exec` only this process would see the mount, which would end with it.
+    // Under `ip netns exec` only this process would see the mount, which would end with it.
     let of = |process: &str| std::fs::metadata(format!("/proc/{process}/ns/mnt")).map(|ns| ns.ino());
     if of("self").ok() != of("1").ok() {
         let why = "this process does not see it: `ip netns exec` hides it, `nsenter --net=/run/netns/NAME` does not; a \

@@ -21,12 +21,12 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
 
-/// The kernel's monotonic clock.
+/// Stands for the kernel's monotonic clock.
 pub const NOW: u64 = u64::MAX;
 
-/// XDP's verdict after a successful call.
+/// XDP's return value after a successful call.
 const XDP_PASS: u32 = 2;
-/// `BPF_PROG_RUN` wants a frame, though `mf_call` does not read it.
+/// `BPF_PROG_RUN` requires a frame, though `mf_call` does not read it.
 const FRAME: [u8; 64] = [0; 64];
 
 /// A program in the kernel.
@@ -38,7 +38,7 @@ pub struct Kernel<P> {
     program: PhantomData<P>,
 }
 
-/// The cluster's one task queue in the kernel.
+/// The cluster's task queue in the kernel.
 pub type KernelTasks = Kernel<TasksProgram>;
 
 impl<P> std::fmt::Debug for Kernel<P> {
@@ -47,17 +47,17 @@ impl<P> std::fmt::Debug for Kernel<P> {
     }
 }
 
-/// The salt of the next hop cache: derived from the program's secret, without revealing it.
+/// The salt of the next hop cache: derived from the program's secret without revealing it.
 fn next_hop_salt(secret: u128) -> u64 {
     let [low, high] = key_of(secret);
     SipHasher24::new_with_keys(low, high).hash(b"next hops")
 }
 
 impl<P: SoftProgram> Kernel<P> {
-    /// An empty state in the kernel, with `extra_bytes` of arena behind it for benchmarks.
+    /// An empty state in the kernel, with `extra_bytes` of arena after it for benchmarks.
     ///
     /// # Errors
-    /// Where a bound is violated, or the kernel, its age, memory or the caller's privileges do not allow it.
+    /// If a bound is violated, or the kernel, its age, memory or the caller's privileges do not allow it.
     pub fn new(config: &P::Config, epoch: u32, secret: u128, extra_bytes: u64) -> Result<Self, KernelError> {
         let state_bytes = match P::state_bytes(config) {
             0 => return Err(P::violated(config).into()),
@@ -66,7 +66,7 @@ impl<P: SoftProgram> Kernel<P> {
         let arena = Arena::create(Arena::size(state_bytes, extra_bytes))?;
         let programs = Programs::load(P::OBJECT, &arena, None)?;
         let kernel = Self { programs, arena, state_bytes, benches: Benches::default(), program: PhantomData };
-        // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
+        // SAFETY: the state's pages are zeroed, aligned to 64 and sufficient for this configuration; no program runs yet.
         unsafe {
             P::init(kernel.arena.state(), config, epoch.max(1), key_of(secret).as_ptr());
             (*kernel.arena.control()).next_hop_salt = next_hop_salt(secret);
@@ -76,11 +76,11 @@ impl<P: SoftProgram> Kernel<P> {
         Ok(kernel)
     }
 
-    /// Starts again with an empty state and zero counts, and with bounds that need no more memory than the first ones. For
-    /// tests, which save the second that the kernel takes to verify the programs. No datagram may arrive meanwhile.
+    /// Restarts with an empty state, zero counts, and bounds that need no more memory than the first ones. For tests: saves the second that
+    /// the kernel takes to verify the programs. No datagram may arrive during it.
     ///
     /// # Errors
-    /// Where a bound is violated or the queue is too large.
+    /// If a bound is violated or the state is too large.
     pub fn restart(&mut self, config: &P::Config, epoch: u32, secret: u128) -> Result<(), KernelError> {
         let bytes = P::state_bytes(config);
         if bytes == 0 || bytes > self.state_bytes {
@@ -100,7 +100,7 @@ impl<P: SoftProgram> Kernel<P> {
         Ok(())
     }
 
-    /// A state that another process has left. That process's BPF programs may be using it now.
+    /// Takes over another process's state. Its BPF programs may be using it now.
     pub(super) fn take_over(config: &P::Config, pins: &Pins) -> Result<Self, KernelError> {
         let arena = Arena::open(pins.arena()?)?;
         Kept::read::<P>(&arena, config)?;
@@ -117,7 +117,7 @@ impl<P: SoftProgram> Kernel<P> {
         &self.arena
     }
 
-    /// Bytes of the state; what a benchmark brings begins behind them.
+    /// Bytes of the state; a benchmark's data begins after them.
     pub(super) fn state_bytes(&self) -> u64 {
         self.state_bytes
     }
@@ -128,13 +128,12 @@ impl<P: SoftProgram> Kernel<P> {
         Kept::of(&self.arena).epoch
     }
 
-    /// Tells the shells the port and the addresses to serve. Returns how many addresses have no room: packets to those
-    /// come by the socket.
+    /// Sets the port and the addresses to serve. Returns how many addresses have no room: packets to those come by the socket.
     pub fn serve(&mut self, port: u16, addresses: &[IpAddr]) -> usize {
         let served = addresses.len().min(ADDRESSES_MAX);
         let (control, nobody) = (self.arena.control(), IpAddr::from(Ipv6Addr::UNSPECIFIED));
-        // SAFETY: shells only read these. One that reads them just now sees the old address or the new one in each place,
-        // both ours, or none at all: then it passes its packet up.
+        // SAFETY: BPF programs only read these. A concurrent reader sees the old address or the new one in each place, both ours, or none:
+        // then it passes its packet to the stack.
         unsafe {
             (&raw mut (*control).port).write_volatile(port.to_be());
             (&raw mut (*control).addresses).write_volatile(0);
@@ -149,24 +148,22 @@ impl<P: SoftProgram> Kernel<P> {
         addresses.len() - served
     }
 
-    /// The port, addresses and mode that the shells use now.
     pub(super) fn served(&self) -> (u16, Vec<IpAddr>, XdpMode) {
         let control = self.arena.control();
-        // SAFETY: plain integers, which nobody writes but this process.
+        // SAFETY: plain integers, which only this process writes.
         let (port, count, generic, addresses) =
             unsafe { ((*control).port, (*control).addresses, (*control).generic, (*control).address) };
         let served = addresses.iter().take(usize::from(count)).map(|&address| SocketAddr::from(address).ip());
         (u16::from_be(port), served.collect(), if generic == 0 { XdpMode::Native } else { XdpMode::Generic })
     }
 
-    /// Tells the shells in which mode XDP runs, and the indices of interfaces by which frames come `unsummed`: their
-    /// senders leave checksums to hardware that is not there. In generic mode, and for those that there is no room for, TC
-    /// asks the kernel.
+    /// Sets the XDP mode, and the indices of the `unsummed` interfaces: senders there leave checksums to hardware that does not exist. In
+    /// generic mode, and for interfaces without room in the list, TC asks the kernel.
     pub fn set_mode(&mut self, mode: XdpMode, unsummed: &[u32]) {
         let unsummed = if mode == XdpMode::Native { unsummed } else { &[] };
         let places = unsummed.iter().copied().chain(std::iter::repeat(0)).take(UNSUMMED_MAX);
         let control = self.arena.control();
-        // SAFETY: shells only read them, each in one access.
+        // SAFETY: BPF programs only read them, each in one access.
         unsafe {
             (&raw mut (*control).generic).write_volatile(u32::from(mode == XdpMode::Generic));
             for (place, interface) in places.enumerate() {
@@ -175,22 +172,22 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
-    /// Tells the shells the indices of the interfaces that they are attached to. XDP forwards by the kernel's routes to these only: others
-    /// may not take a frame that is redirected. What there is no room for is left to the process.
+    /// Sets the indices of the interfaces with our programs. XDP forwards by the kernel's routes to these only: others may not accept a
+    /// redirected frame. The process sends for those without room in the list.
     pub fn set_interfaces(&mut self, interfaces: &[u32]) {
         let places = interfaces.iter().copied().chain(std::iter::repeat(0)).take(INTERFACES_MAX);
         let control = self.arena.control();
         for (place, interface) in places.enumerate() {
-            // SAFETY: shells only read them, each in one access.
+            // SAFETY: BPF programs only read them, each in one access.
             unsafe { (&raw mut (*control).interface[place]).write_volatile(interface) };
         }
     }
 
-    /// Takes one datagram, like [`Native::take`](crate::Native::take). `now_ns` is [`NOW`], or in tests any time. One that
-    /// is forwarded is not rewritten here: `rewritten` has it.
+    /// Handles one datagram, like [`Native::take`](crate::Native::take). `now_ns` is [`NOW`], or in tests any time. A forwarded datagram is
+    /// not rewritten in place, but in `rewritten`.
     ///
     /// # Errors
-    /// Where the program could not be run.
+    /// If the program could not be run.
     pub fn packet(
         &mut self,
         now_ns: u64,
@@ -201,7 +198,7 @@ impl<P: SoftProgram> Kernel<P> {
         // Anything longer than a packet is TRAILING, whatever its exact length.
         let length = datagram.len().min(SCRATCH_DATA);
         let scratch = self.arena.scratch(0);
-        // SAFETY: this scratch area is ours: `&mut self`, and shells use those of their CPUs.
+        // SAFETY: this scratch area is ours: `&mut self`, and the kernel's programs use those of their CPUs.
         unsafe {
             (&mut (*scratch).data)[..length].copy_from_slice(&datagram[..length]);
             let data = (&raw mut (*scratch).data).cast();
@@ -212,9 +209,9 @@ impl<P: SoftProgram> Kernel<P> {
         verdict.ok_or_else(|| KernelError::Refused("the program returned a verdict that it does not have".into()))
     }
 
-    /// The datagram that [`packet`](Self::packet) took last, as the program has rewritten it.
+    /// The last datagram of [`packet`](Self::packet), as rewritten by the program.
     fn rewritten(&self) -> &[u8; SCRATCH_DATA] {
-        // SAFETY: as in `packet`; no call is under way.
+        // SAFETY: as in `packet`; no call is in progress.
         unsafe { &(*self.arena.scratch(0)).data }
     }
 
@@ -236,19 +233,19 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
-    /// The program's statistics. It may be counting meanwhile, so sums may differ by the latest packets.
+    /// The program's statistics. It may count during the read, so sums may miss the latest packets.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
         // SAFETY: the state in the arena is initialised, and its statistics are plain integers.
         unsafe { P::stats(self.arena.state()) }
     }
 
-    /// The counts of the shells, in the order of [`SHELL_COUNTS`].
+    /// The counts of the XDP and TC programs, in the order of [`SHELL_COUNTS`].
     #[must_use]
     pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
         let mut sum = [0u64; SHELL_COUNTS.len()];
         for scratch in 0..self.arena.scratches() {
-            // SAFETY: plain integers on a scratch whose pages are there.
+            // SAFETY: plain integers on a scratch whose pages exist.
             let counts = unsafe { (&raw const (*self.arena.scratch(scratch)).counts).read_volatile() };
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
@@ -277,7 +274,7 @@ impl<P: SoftProgram> Engine for Kernel<P> {
         let control = self.arena.control();
         // SAFETY: the field is for calls only, and `&mut self` makes this the only one; it has room for the order.
         let place = unsafe { (&raw mut (*control).order).cast::<P::Order>() };
-        // SAFETY: both are valid, and apart.
+        // SAFETY: both are valid, and do not overlap.
         unsafe { place.copy_from_nonoverlapping(order, 1) };
         let is_done = self.call(Call::Order, NOW, &mut Out::new())? != 0;
         // SAFETY: the call is over.
@@ -290,12 +287,12 @@ impl<P: SoftProgram> Engine for Kernel<P> {
     }
 
     fn survey(&self, survey: &mut P::Survey) -> bool {
-        // SAFETY: the state in the arena is initialised, and what the survey copies are plain integers.
+        // SAFETY: the state in the arena is initialised, and the survey copies plain integers.
         unsafe { P::survey(self.arena.state(), survey) }
     }
 
     fn check(&self) -> Result<(), String> {
-        // SAFETY: the state is initialised; no packet may be under way.
+        // SAFETY: the state is initialised; no packet may be in progress.
         unsafe { check_state::<P>(self.arena.state()) }
     }
 }

@@ -1,4 +1,4 @@
-//! The reads program: it sends each read to a replica that is up to date.
+//! The reads program: sends each read to an up-to-date replica.
 
 mod order;
 mod stats;
@@ -17,14 +17,14 @@ use midflight_wire::VERSION_OPERATION;
 use midflight_wire::reads::{Operation, Request, Status};
 use zerocopy::FromBytes;
 
-/// T of a set that names none, at most: `MF_LEASE_MAX_NS`.
+/// Longest lease T for a set that gives none: `MF_LEASE_MAX_NS`.
 pub const LEASE_MAX_NS: Nanos = 1 << 42;
 
 /// The reads program.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadsProgram;
 
-/// The replica sets of a switch in this process, the C core. `docs/internals/reads-switch.md` explains its structures.
+/// A switch's replica sets in this process, the C core. `docs/internals/reads-switch.md` explains its structures.
 pub type Reads = Native<ReadsProgram>;
 
 /// Bounds and times of a switch of replica sets.
@@ -34,12 +34,12 @@ pub type Reads = Native<ReadsProgram>;
 pub struct ReadsConfig {
     /// Replica sets: 1 to 64. Default 32.
     pub sets: u32,
-    /// Each has up to 2^this key groups: 0 to 20. Default 12.
+    /// At most 2^this key groups per set: 0 to 20. Default 12.
     pub kgroup_bits: u32,
-    /// How long a heartbeat's echo keeps a session alive, where the set names no time: up to an hour. Default 150 ms.
+    /// How long a heartbeat's echo keeps a session alive, if the set gives no time: up to an hour. Default 150 ms.
     #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
     pub lease_ns: Nanos,
-    /// A cookie is valid in the interval of this length in which it was made, and in the next. Default 5 s.
+    /// Length of a cookie interval; a cookie is valid in its own interval and the next. Default 5 s.
     #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
 }
@@ -89,7 +89,7 @@ impl Program for ReadsProgram {
         &stats.reasons
     }
 
-    /// VERSION, and what answers a request without a cookie. STATE goes only to replicas, all else to who has a cookie.
+    /// VERSION, and the answer to a request without a cookie. STATE goes only to replicas, all else only to holders of a cookie.
     fn is_for_anybody(answer: &[u8]) -> bool {
         let Ok((request, _)) = Request::ref_from_prefix(answer) else { return true };
         let operation = request.header.operation;
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// How many calls an order takes, and what becomes of it.
+    /// Returns the number of calls that an order takes, and its outcome.
     fn ask(reads: &mut Reads, mut order: SetOrder) -> (u32, Outcome) {
         let mut calls = 1;
         while !reads.order(&mut order) {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!((SetOrder::remove(3).wish(), SetOrder::remove(3).number()), (Some(Wish::Remove(3)), 3));
     }
 
-    /// R7: a set that does not fit is refused, and no order does more than a bounded piece of work at once.
+    /// R7: a set that does not fit is refused, and no call exceeds a bounded piece of work.
     #[test]
     fn r7_sets_are_added_in_steps_and_removed() {
         let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Two orders that take turns want the same place: the later one takes another, and clears that from its beginning.
+    /// Two interleaved orders want the same place: the later one takes another, and clears that from its start.
     #[test]
     fn orders_that_take_turns_clear_different_places() {
         let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
@@ -272,7 +272,7 @@ mod tests {
         survey
     }
 
-    /// R7: under a flood of forged requests a replica still hears STATE.
+    /// R7: under a flood of forged requests a replica still receives STATE.
     #[test]
     fn r7_only_what_needs_no_cookie_is_for_anybody() {
         let reply = |operation, status: Status| {

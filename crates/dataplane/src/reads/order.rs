@@ -1,4 +1,4 @@
-//! The operator's orders: a replica set is added, removed or changed.
+//! The operator's orders: add, remove or change a replica set.
 
 use midflight_endpoint::Nanos;
 use midflight_wire::Address;
@@ -7,41 +7,41 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use zerocopy::FromZeros;
 
-/// Which replies of replicas that do not lead go to the client.
+/// Which followers' replies go to the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum ReplyCheck {
-    /// Those whose session and SEQ are still those of the key group.
+    /// Those whose session and SEQ are still the key group's.
     #[default]
     Strict = 0,
     /// All: a read is right if its key group was stable when it passed.
     Relaxed = 1,
-    /// All, and most of them do not pass the switch: the replica sends them to the client, if the client has asked for that.
+    /// All, and most bypass the switch: the replica sends them to the client at the client's request.
     Direct = 2,
 }
 
-/// Which of the consistent replicas gets a read. A sum of two mechanisms, each of which may be on.
+/// How a consistent replica is chosen for a read: a combination of two mechanisms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[repr(u8)]
 pub enum Policy {
-    /// Any, with the same chances.
+    /// Any, uniformly.
     Random = 0,
-    /// Not the leader while writes are under way, if there is another.
+    /// Not the leader while writes are in flight, if there is another.
     #[default]
     LeaderAvoidance = 1,
-    /// Any, with chances in proportion to the weights that the leader makes of their loads.
+    /// Any, in proportion to the weights that the leader derives from their loads.
     LoadAware = 2,
-    /// Both.
+    /// Both mechanisms.
     LoadAwareLeaderAvoidance = 3,
 }
 
 impl ReplyCheck {
-    /// Each, at the place of its number.
+    /// All values by number.
     pub const ALL: [Self; 3] = [Self::Strict, Self::Relaxed, Self::Direct];
 
-    /// As in the configuration.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,10 +64,10 @@ impl FromStr for ReplyCheck {
 }
 
 impl Policy {
-    /// Each, at the place of its number.
+    /// All values by number.
     pub const ALL: [Self; 4] = [Self::Random, Self::LeaderAvoidance, Self::LoadAware, Self::LoadAwareLeaderAvoidance];
 
-    /// Whether the leader gets no reads of stable key groups while writes are under way.
+    /// Whether the leader gets no reads of stable key groups while writes are in flight.
     #[must_use]
     pub fn avoids_leader(self) -> bool {
         self as u8 & Self::LeaderAvoidance as u8 != 0
@@ -79,7 +79,7 @@ impl Policy {
         self as u8 & Self::LoadAware as u8 != 0
     }
 
-    /// As in the configuration.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,45 +102,44 @@ impl FromStr for Policy {
     }
 }
 
-/// A replica set to be added.
+/// A replica set to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSet {
-    /// Its number, by which packets name it.
+    /// Its number in packets.
     pub number: u16,
-    /// Random, never drawn before, not 0.
+    /// Random, never used before, not 0.
     pub incarnation: u64,
-    /// T: how long a heartbeat's echo keeps a session alive. 0: that of the switch's configuration.
+    /// T: how long a heartbeat's echo keeps a session alive. 0: the configured default.
     pub lease_ns: Nanos,
-    /// It has 2^this key groups.
+    /// The set has 2^this key groups.
     pub kgroup_bits: u8,
     /// Which replies go to the client.
     pub reply_check: ReplyCheck,
-    /// Which replica gets a read.
+    /// How a replica is chosen for a read.
     pub policy: Policy,
-    /// Who may say HELLO before there is a session; more than eight are left out.
+    /// Replicas that may say HELLO before there is a session; at most eight count.
     pub replicas: Vec<SocketAddr>,
 }
 
-/// What became of an order.
+/// Outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// It is carried out.
+    /// Done.
     Done = 0,
-    /// There is a set of this number.
+    /// The number is taken.
     Exists = 1,
-    /// There are as many sets as the configuration admits.
+    /// The configured number of sets is reached.
     NoRoom = 2,
-    /// A bound is violated.
+    /// A value is out of bounds.
     Bad = 3,
-    /// There is no set of this number.
+    /// No set has this number.
     Unknown = 4,
-    /// The set has another lease, or another number of key groups, which cannot be changed.
+    /// The lease or the number of key groups would change, which is not possible.
     Frozen = 5,
 }
 
-/// An order, and how far it has come. A call clears a bounded number of key groups, so one takes several. It is
-/// `struct mf_reads_order`.
+/// An order and its progress: `struct mf_reads_order`. A call clears a bounded number of key groups, so an order takes several.
 #[repr(C)]
 #[derive(Clone, Copy, FromZeros)]
 pub struct SetOrder {
@@ -167,14 +166,14 @@ enum What {
     Change = 2,
 }
 
-/// What an order asks for.
+/// An order's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// A new set.
+    /// Add this set.
     Add(NewSet),
-    /// The set of this number is to go.
+    /// Remove the set of this number.
     Remove(u16),
-    /// A set is to have this reply check, policy, and replicas that may say HELLO. Its incarnation stays as it is.
+    /// Change a set's reply check, policy, and replicas that may say HELLO. Its incarnation stays.
     Change(NewSet),
 }
 
@@ -185,7 +184,7 @@ impl std::fmt::Debug for SetOrder {
 }
 
 impl SetOrder {
-    /// Adds a set.
+    /// An order that adds a set.
     #[must_use]
     pub fn add(set: &NewSet) -> Self {
         let mut order = Self {
@@ -202,19 +201,19 @@ impl SetOrder {
         order
     }
 
-    /// Removes the set of this number.
+    /// An order that removes the set of this number.
     #[must_use]
     pub fn remove(number: u16) -> Self {
         Self { set: number, what: What::Remove as u8, ..Self::new_zeroed() }
     }
 
-    /// Changes what may be changed while a set serves: reply check, policy, and who may say HELLO.
+    /// An order that changes a serving set: reply check, policy, and replicas that may say HELLO.
     #[must_use]
     pub fn change(set: &NewSet) -> Self {
         Self { what: What::Change as u8, ..Self::add(set) }
     }
 
-    /// What it asks for; `None` for an order that makes no sense.
+    /// The order's request; `None` if the order is invalid.
     #[must_use]
     pub fn wish(&self) -> Option<Wish> {
         match self.what {
@@ -240,13 +239,13 @@ impl SetOrder {
         })
     }
 
-    /// The number of the set that it is about.
+    /// The number of its set.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.set
     }
 
-    /// What became of it, once it is done.
+    /// Its outcome, valid once it is done.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self.outcome {
@@ -259,7 +258,7 @@ impl SetOrder {
         }
     }
 
-    /// Says what became of it: for engines in Rust.
+    /// Sets its outcome, for engines in Rust.
     pub fn set_outcome(&mut self, outcome: Outcome) {
         self.outcome = outcome as u8;
     }

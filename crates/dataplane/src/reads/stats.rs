@@ -1,4 +1,4 @@
-//! What the reads program counts: `struct mf_reads_stats`.
+//! Counts of the reads program: `struct mf_reads_stats`.
 
 use super::Verdict;
 use zerocopy::FromZeros;
@@ -8,57 +8,57 @@ pub const OPERATIONS: usize = 9;
 /// `MF_SETS_MAX`: replica sets of a switch.
 pub const SETS_MAX: usize = 64;
 
-/// By their numbers.
+/// By number.
 pub(super) const OPERATION_NAMES: [&str; OPERATIONS] =
     ["version", "read", "read_reply", "write", "write_reply", "hello", "heartbeat", "end_session", "state"];
 
-/// What a switch has counted: `struct mf_reads_stats`.
+/// Counts of a switch: `struct mf_reads_stats`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
 pub struct Stats {
-    /// Datagrams with a valid header, by the number of their operation.
+    /// Datagrams with a valid header, by operation number.
     pub packets: [u64; OPERATIONS],
-    /// Datagrams by the number of the [`Verdict`] on them.
+    /// Datagrams by the number of their [`Verdict`].
     pub reasons: [u64; Verdict::COUNT],
-    /// By the place that a set has on the switch.
+    /// By the set's place on the switch.
     pub sets: [SetStats; SETS_MAX],
 }
 
 impl Stats {
-    /// The sets that there are.
+    /// The sets in use.
     pub fn present(&self) -> impl Iterator<Item = &SetStats> {
         self.sets.iter().filter(|set| set.is_used != 0)
     }
 }
 
-/// What became of the requests for one replica set, since it was added.
+/// Counts of one replica set since it was added.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
 pub struct SetStats {
-    /// Reads of stable key groups that went to replicas which do not lead.
+    /// Reads of stable key groups sent to followers.
     pub to_followers: u64,
-    /// Reads of stable key groups that went to the leader.
+    /// Reads of stable key groups sent to the leader.
     pub to_leader: u64,
     /// Reads that only the leader could answer.
     pub leader_only: u64,
-    /// Reads that went to a replica which may answer the client directly. They are counted above too.
+    /// Reads that a replica may answer directly; also counted above.
     pub direct: u64,
-    /// Replies of replicas that became such reads.
+    /// Followers' replies turned back into reads.
     pub turned_back: u64,
-    /// Replies of the leader that came too late, so that the client had to repeat the request.
+    /// Late replies of the leader, whose clients had to retry.
     pub outdated: u64,
     /// Writes.
     pub writes: u64,
-    /// Answers to writes that closed their key group.
+    /// Replies to writes that closed their key group.
     pub closed: u64,
-    /// Sessions that began.
+    /// Sessions started.
     pub sessions: u64,
-    /// Requests without a session here, of clients that say that no switch serves them.
+    /// Requests without a session here, of clients that no switch serves.
     pub unserved: u64,
-    /// Key groups that are unstable in the present session.
+    /// Unstable key groups of the current session.
     pub unstable: u32,
-    /// Its number.
+    /// Number of the set.
     pub set: u16,
-    /// 0: no set has this place.
+    /// 0: this place is free.
     pub is_used: u16,
 }

@@ -1,4 +1,4 @@
-//! The survey: sessions and replicas of each set, for people who watch.
+//! The survey: sessions and replicas of each set.
 
 use super::{Policy, ReplyCheck, SETS_MAX};
 use midflight_endpoint::Nanos;
@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn mf_reads_survey(state: *const u8, place: u32, found: *mut SurveyedSet) -> i32;
 }
 
-/// What a switch knows of its replica sets.
+/// A switch's replica sets.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// In the order of their places.
@@ -25,15 +25,15 @@ pub struct Survey {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromZeros)]
 pub struct SurveyedSet {
-    /// Of the present or last session; 0: there was none.
+    /// Current or last session; 0: none.
     pub sid: u64,
-    /// The session is active before, by the switch's clock.
+    /// End of the session's lease, by the switch's clock.
     pub lease_ends_ns: Nanos,
-    /// T.
+    /// Lease T in nanoseconds.
     pub lease_ns: Nanos,
-    /// Writes without an answer of theirs or of a later one.
+    /// Writes without a reply to them or to a later one.
     pub under_way: u64,
-    /// Its number.
+    /// Number of the set.
     pub number: u16,
     /// The leader's slot.
     pub leader: u8,
@@ -49,16 +49,16 @@ pub struct SurveyedSet {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromZeros)]
 pub struct SurveyedReplica {
-    /// When the switch sent what the replica's last packet answers, by its clock; 0: it was never heard.
+    /// When the switch sent what the replica's last packet echoes, by its clock; 0: never heard.
     pub heard_ns: Nanos,
-    /// Its log is the leader's up to this index.
+    /// Its log equals the leader's up to this index.
     pub matched: u64,
-    /// READs that it was sent, and whose replies pass the switch, since the session began. It wraps.
+    /// READs since the session began whose replies come through the switch. Wraps.
     pub sent: u32,
-    /// Their replies. It wraps.
+    /// Replies received for them. Wraps.
     pub answered: u32,
     address: Address,
-    /// Its chance of a READ by that of all; 0: it gets none.
+    /// Share of the READs, relative to the others; 0: none.
     pub weight: u16,
     is_taken: u16,
 }
@@ -70,13 +70,13 @@ impl Default for SurveyedSet {
 }
 
 impl SurveyedSet {
-    /// Whether each replica may answer each READ.
+    /// Whether every replica may answer every READ.
     #[must_use]
     pub fn is_any_replica(&self) -> bool {
         self.any_replica != 0
     }
 
-    /// Which replica gets a READ.
+    /// How a replica is chosen for a READ.
     #[must_use]
     pub fn policy(&self) -> Policy {
         Policy::ALL.get(usize::from(self.policy)).copied().unwrap_or_default()
@@ -90,20 +90,20 @@ impl SurveyedSet {
 }
 
 impl SurveyedReplica {
-    /// Where it is, as the session or else the operator says; `None`: no replica has this slot.
+    /// Address from the session, or else from the operator; `None`: the slot is free.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         let address = SocketAddr::from(self.address);
         (address.port() != 0).then_some(address)
     }
 
-    /// Whether it is in the session: the leader takes it for alive.
+    /// Whether it is in the session: the leader considers it alive.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.is_taken != 0
     }
 
-    /// For tests: puts it there, in the session or not.
+    /// For tests: sets its address and whether it is in the session.
     #[must_use]
     pub fn at(self, address: SocketAddr, is_taken: bool) -> Self {
         Self { address: address.into(), is_taken: is_taken.into(), ..self }
@@ -113,7 +113,7 @@ impl SurveyedReplica {
 /// Copies all sets, which are few.
 ///
 /// # Safety
-/// The state of a switch, which was initialised.
+/// `state` is an initialised state of a switch.
 pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
     for place in 0..SETS_MAX as u32 {
         let mut set = SurveyedSet::default();

@@ -1,7 +1,7 @@
-//! The verdicts of the reads program on a datagram.
+//! Drop reasons of the reads program.
 
 crate::verdicts! {
-    /// A reason of `verdict.h` or `reads_verdict.h`.
+    /// A drop reason of `verdict.h` or `reads_verdict.h`.
     Verdict {
         BadKey Refused "bad_key" "a key that is longer than a key may be, or where no key belongs",
         BadStatus Refused "bad_status" "a reply with a status that does not exist",

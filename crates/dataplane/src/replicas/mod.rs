@@ -1,4 +1,4 @@
-//! The replicas program: the rules of an operator, which sends requests to whoever selects a replica for them, or selects it itself.
+//! The replicas program: an operator's rules, which send requests to a selector, or to a replica that the operator selects itself.
 
 mod rule;
 mod selection;
@@ -44,7 +44,7 @@ pub type Replicas = Native<ReplicasProgram>;
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[repr(C)]
 pub struct ReplicasConfig {
-    /// Hosts, servers and operators that it may know: 1 to 1,048,576. Default 4,096.
+    /// Hosts, servers and operators together: 1 to 1,048,576. Default 4,096.
     pub places: u32,
     /// Racks: 1 to 65,534. Default 256.
     pub racks: u32,
@@ -52,23 +52,23 @@ pub struct ReplicasConfig {
     pub groups: u32,
     /// RSNode ids are 1 to this, at most 65,534. Default 4,096.
     pub rsnodes: u32,
-    /// At each tier, from the topmost (whose mask is 0): the bits that the markers of two racks have in common if packets between them
-    /// pass no higher tier. Default: three tiers, pods in the upper half of a marker.
+    /// At each tier, from the topmost (whose mask is 0): the bits that the markers of two racks share if packets between them pass no
+    /// higher tier. Default: three tiers, pods in the upper half of a marker.
     pub masks: [u32; TIERS_MAX],
-    /// A cookie is valid in the interval of this length in which it was made, and in the next. Default 5 s.
+    /// Length of a cookie interval; a cookie is valid in its own interval and the next. Default 5 s.
     #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
-    /// Who chooses servers for the requests that it serves. Default: not the operator. Otherwise it does it itself, without a selector
-    /// beside it, and the four bounds below count.
+    /// The algorithm with which the operator selects servers. Default: none, a separate selector does. Otherwise the four bounds below
+    /// apply.
     pub selection: Selection,
-    /// Servers of all replica groups, which it never forgets: 1 to 65,535. Default 1,024.
+    /// Servers of all replica groups, which are never removed: 1 to 65,535. Default 1,024.
     pub servers: u32,
-    /// Replica groups, which it never forgets: 1 to 1,048,576. Default 16,384.
+    /// Replica groups, which are never removed: 1 to 1,048,576. Default 16,384.
     pub replica_groups: u32,
-    /// Requests that it remembers until they are answered: 1 to 65,536, rounded up to a power of two. Further ones are sent, and their
-    /// answers teach nothing. Default 8,192.
+    /// Requests tracked until answered: 1 to 65,536, rounded up to a power of two. Further ones are sent, but their answers are not
+    /// evaluated. Default 8,192.
     pub under_way: u32,
-    /// A request without an answer for this long does not count as outstanding any more. Default 1 s.
+    /// A request unanswered for this long no longer counts as outstanding. Default 1 s.
     #[cfg_attr(feature = "serde", serde(rename = "expire", deserialize_with = "crate::duration::nanos"))]
     pub expire_ns: Nanos,
 }
@@ -137,7 +137,6 @@ impl Program for ReplicasProgram {
         &stats.reasons
     }
 
-    /// VERSION, and COOKIE.
     fn is_for_anybody(answer: &[u8]) -> bool {
         let Ok((start, _)) = Netrs::ref_from_prefix(answer) else { return true };
         [Kind::Version as u8, Kind::Cookie as u8].contains(&start.kind)
@@ -171,21 +170,21 @@ impl Replicas {
         order.outcome()
     }
 
-    /// Says who has the keys of a replica group, to an operator that chooses itself.
+    /// Sets a replica group's servers, if the operator selects itself.
     pub fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
         let mut order = RuleOrder::replica_group(group, servers);
         self.order(&mut order);
         order.outcome()
     }
 
-    /// Says how many choose among the same servers, to an operator that chooses itself.
+    /// Sets the number of selectors that share the same servers, if the operator selects itself.
     pub fn set_selectors(&mut self, selectors: u32) -> Outcome {
         let mut order = RuleOrder::selectors(selectors);
         self.order(&mut order);
         order.outcome()
     }
 
-    /// The monitor's counts of a traffic group: answers by the highest tier that they passed, 0 the topmost.
+    /// The monitor's counts of a traffic group: answers by the highest tier passed, 0 the topmost.
     #[must_use]
     pub fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
         let mut counts = [0; TIERS_MAX];
@@ -285,7 +284,6 @@ mod tests {
         assert_eq!(Engine::check(&operator), Ok(()));
     }
 
-    /// Many come and go: what has gone never hides what is there.
     #[test]
     fn places_are_found_after_many_have_come_and_gone() {
         let config = ReplicasConfig { places: 200, ..ReplicasConfig::default() };
@@ -337,7 +335,6 @@ mod tests {
         ([10, 0, 2, number], 7800).into()
     }
 
-    /// N3: an id is never used for other servers.
     #[test]
     fn n3_a_replica_group_is_never_changed() {
         let mut operator = choosing();
@@ -349,7 +346,7 @@ mod tests {
         assert_eq!(Engine::check(&operator), Ok(()));
     }
 
-    /// N8: what makes no sense changes nothing.
+    /// N8: an invalid order changes nothing.
     #[test]
     fn n8_replica_groups_that_make_no_sense_or_do_not_fit_are_refused() {
         let mut operator = choosing();
@@ -378,7 +375,6 @@ mod tests {
         assert_eq!(operator.set_selectors(2), Outcome::Bad);
     }
 
-    /// Many groups: each is found, and none of the others.
     #[test]
     fn as_many_replica_groups_as_the_configuration_says_are_found() {
         let config = ReplicasConfig { selection: Selection::C3, servers: 100, ..ReplicasConfig::default() };

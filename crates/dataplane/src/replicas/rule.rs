@@ -1,4 +1,4 @@
-//! Orders to an operator: the controller's rules, which are set and removed one at a time, and reading of counts.
+//! Orders to an operator: set or remove one of the controller's rules, or read counts.
 
 use super::TIERS_MAX;
 use midflight_wire::Address;
@@ -6,83 +6,83 @@ use midflight_wire::replicas::{CANDIDATES_MAX, ILLEGAL_RSNODE, NO_RSNODE};
 use std::net::{IpAddr, SocketAddr};
 use zerocopy::FromZeros;
 
-/// `MF_NO_RACK`: an operator that no host is connected to.
+/// `MF_NO_RACK`: operator without hosts.
 const NO_RACK: u16 = 65535;
-/// `MF_NO_GROUP`: a host that sends no requests.
+/// `MF_NO_GROUP`: host that sends no requests.
 const NO_GROUP: u16 = 65535;
 
-/// What a rule says. Racks and groups are numbered from 0, RSNode ids from 1.
+/// A rule. Racks and groups are numbered from 0, RSNode ids from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// This operator's rack, if hosts are connected to it, and where its selector is, if it has one.
+    /// This operator.
     Own {
-        /// Its rack.
+        /// Its rack, if it has hosts.
         rack: Option<u16>,
-        /// Where requests that it selects for are sent.
+        /// Its selector, if it has one.
         selector: Option<SocketAddr>,
     },
     /// A rack.
     Rack {
-        /// Its number.
+        /// Number of the rack.
         rack: u16,
-        /// Its operator; `None`: there is no such rack any more.
+        /// Its operator; `None` removes the rack.
         operator: Option<SocketAddr>,
-        /// What answers of its servers are marked with.
+        /// Marker of its servers' answers.
         marker: u32,
     },
     /// A host.
     Host {
-        /// Its address.
+        /// Address of the host.
         ip: IpAddr,
-        /// Its rack.
+        /// Rack of the host.
         rack: u16,
         /// The traffic group of its requests, if it sends any.
         group: Option<u16>,
     },
     /// A server.
     Server {
-        /// Where it is.
+        /// Address of the server.
         address: SocketAddr,
-        /// Its rack.
+        /// Rack of the server.
         rack: u16,
     },
-    /// Another operator: what comes from there is not a host's.
+    /// Another operator: packets from there are not a host's.
     Operator(SocketAddr),
-    /// There is no server and no operator at this address any more; with port 0: no host.
+    /// Removes the server or operator at this address; with port 0: the host.
     Gone(SocketAddr),
-    /// Who is behind an RSNode id.
+    /// The operator of an RSNode id.
     RsNode {
-        /// The id.
+        /// The RSNode id.
         id: u16,
-        /// Its operator; `None`: it was removed, or does not answer.
+        /// Its operator; `None`: removed, or not responding.
         operator: Option<SocketAddr>,
     },
-    /// An RSNode id is this operator's.
+    /// Assigns an RSNode id to this operator.
     Serve(u16),
-    /// Who selects for a traffic group.
+    /// The RSNode of a traffic group.
     Group {
-        /// Its number.
+        /// Number of the group.
         group: u16,
         /// The RSNode's id; `None`: the group is degraded.
         rsnode: Option<u16>,
     },
 }
 
-/// What became of an order.
+/// Outcome of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// It is carried out.
+    /// Done.
     Done = 0,
-    /// There are as many places, servers or replica groups as the configuration admits, or too many whose hashes are near.
+    /// The configured number of places, servers or replica groups is reached, or too many hashes collide.
     NoRoom = 1,
-    /// Beyond a bound of the configuration; or a selector at the address of a server or operator, or the reverse; or a replica group that
-    /// has other servers already, or for an operator that does not choose.
+    /// Out of bounds; or a selector has the address of a server or operator, or vice versa; or the replica group already has other servers,
+    /// or the operator does not select itself.
     Bad = 2,
 }
 
-/// An order: `struct mf_replicas_order`. It is made of a [`Rule`], or, for an operator that chooses servers itself, says who has the keys
-/// of a replica group, or how many selectors there are.
+/// An order: `struct mf_replicas_order`. It sets a [`Rule`], or, if the operator selects itself, a replica group's servers or the number of
+/// selectors.
 #[repr(C)]
 #[derive(Clone, Copy, FromZeros)]
 pub struct RuleOrder {
@@ -166,7 +166,7 @@ impl std::fmt::Debug for RuleOrder {
 }
 
 impl RuleOrder {
-    /// Reads the monitor's counts of a traffic group.
+    /// An order that reads the monitor's counts of a traffic group.
     #[must_use]
     pub fn counts_of(group: u16) -> Self {
         Self { what: What::Counts as u8, group, ..Self::new_zeroed() }
@@ -178,18 +178,18 @@ impl RuleOrder {
         (self.what == What::Counts as u8).then_some(self.group)
     }
 
-    /// What was counted, once an order of [`RuleOrder::counts_of`] is done: answers by the highest tier that they passed, 0 the topmost.
+    /// The result of [`RuleOrder::counts_of`], once done: answers by the highest tier passed, 0 the topmost.
     #[must_use]
     pub fn counts(&self) -> [u64; TIERS_MAX] {
         self.counts
     }
 
-    /// Says what was counted: for engines in Rust.
+    /// Sets the counts, for engines in Rust.
     pub fn set_counts(&mut self, counts: [u64; TIERS_MAX]) {
         self.counts = counts;
     }
 
-    /// A replica group: these servers have its keys. A group that is known is not changed (N3).
+    /// An order that sets a replica group's servers. A known group is not changed (N3).
     #[must_use]
     pub fn replica_group(group: u32, servers: &[SocketAddr]) -> Self {
         let mut order = Self::new_zeroed();
@@ -200,13 +200,13 @@ impl RuleOrder {
         order
     }
 
-    /// So many selectors choose among the same servers.
+    /// An order that sets the number of selectors that share the same servers.
     #[must_use]
     pub fn selectors(selectors: u32) -> Self {
         Self { what: What::Selectors as u8, number: selectors, ..Self::new_zeroed() }
     }
 
-    /// The rule that it sets, for engines in Rust; `None` where it sets none.
+    /// The rule that it sets, for engines in Rust; `None` if it sets none.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         let address = SocketAddr::from(self.address);
@@ -232,7 +232,7 @@ impl RuleOrder {
         })
     }
 
-    /// What became of it, once it is done.
+    /// Its outcome, valid once it is done.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self.outcome {
@@ -242,7 +242,7 @@ impl RuleOrder {
         }
     }
 
-    /// Says what became of it: for engines in Rust.
+    /// Sets its outcome, for engines in Rust.
     pub fn set_outcome(&mut self, outcome: Outcome) {
         self.outcome = outcome as u8;
     }

@@ -1,30 +1,30 @@
-//! How an operator chooses servers itself.
+//! Selection algorithms of an operator.
 
 use std::fmt;
 
-/// Who chooses servers for the requests that an operator serves: `enum mf_selection`.
+/// How requests at an operator get their server: `enum mf_selection`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[repr(u32)]
 pub enum Selection {
-    /// Not the operator: its selector does, to which it forwards them.
+    /// Not here: the operator forwards them to a selector.
     #[default]
     None = 0,
-    /// The operator: any of the servers.
+    /// A random server.
     Random = 1,
-    /// The operator: the server to which it has sent fewest requests that are not answered.
+    /// The server with the fewest outstanding requests from this operator.
     LeastOutstanding = 2,
-    /// The operator: the same of two servers at random.
+    /// The better of two random servers by outstanding requests.
     PowerOfTwo = 3,
-    /// The operator: C3's ranking, without rate control.
+    /// C3's ranking, without rate control.
     C3 = 4,
 }
 
 impl Selection {
-    /// All, in the order of their numbers.
+    /// All values by number.
     pub const ALL: [Self; 5] = [Self::None, Self::Random, Self::LeastOutstanding, Self::PowerOfTwo, Self::C3];
 
-    /// As users write it, and configuration files: the names of the selectors that run beside an operator.
+    /// Name in the configuration, as for separate selectors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

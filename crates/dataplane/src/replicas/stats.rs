@@ -1,4 +1,4 @@
-//! What the replicas program counts: `struct mf_replicas_stats`.
+//! Counts of the replicas program: `struct mf_replicas_stats`.
 
 use super::Verdict;
 use zerocopy::FromZeros;
@@ -8,47 +8,47 @@ pub const KINDS: usize = 6;
 /// `MF_TIERS_MAX`: tiers of switches.
 pub const TIERS_MAX: usize = 4;
 
-/// By their numbers.
+/// By number.
 pub(super) const KIND_NAMES: [&str; KINDS] = ["version", "request", "response", "monitored", "cookie", "direct"];
 
-/// What an operator has counted: `struct mf_replicas_stats`.
+/// Counts of an operator: `struct mf_replicas_stats`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
 pub struct Stats {
-    /// Datagrams with a valid start, by the number of their kind.
+    /// Datagrams with a valid start, by kind.
     pub packets: [u64; KINDS],
-    /// Datagrams by the number of the [`Verdict`] on them.
+    /// Datagrams by the number of their [`Verdict`].
     pub reasons: [u64; Verdict::COUNT],
-    /// Requests of hosts of this rack whose group has an RSNode that is known.
+    /// Requests of this rack's hosts whose group has a known RSNode.
     pub labelled: u64,
-    /// Requests that went to their backup: their group is degraded, or has no RSNode.
+    /// Requests sent to their backup: their group is degraded or has no RSNode.
     pub degraded: u64,
-    /// Requests that went to their backup: their RSNode is not known here, or was removed.
+    /// Requests sent to their backup: their RSNode is unknown here or removed.
     pub without_rsnode: u64,
-    /// Requests that went to this operator's selector, or to the server that this operator has chosen.
+    /// Requests sent to this operator's selector, or to the server it selected.
     pub selected: u64,
-    /// Answers of which this operator's selector got a copy.
+    /// Answers copied to this operator's selector.
     pub copied: u64,
-    /// Answers whose RSNode is not known here, or was removed: no selector got a copy.
+    /// Answers not copied: their RSNode is unknown here or removed.
     pub not_copied: u64,
-    /// Answers that went to clients of this rack.
+    /// Answers delivered to clients of this rack.
     pub delivered: u64,
-    /// Of an operator that chooses itself: requests that went to their backup, because their replica group is not known.
+    /// If the operator selects itself: requests sent to their backup, because their replica group is unknown.
     pub unknown_group: u64,
-    /// Requests that it sent while as many were under way as the configuration admits.
+    /// Requests sent untracked, because the table was full.
     pub untracked: u64,
-    /// Answers that were those of requests under way.
+    /// Answers that matched a tracked request.
     pub answered: u64,
-    /// Answers of no request under way: late, twice or forged.
+    /// Answers that matched none: late, duplicate or forged.
     pub unmatched: u64,
-    /// Of those that were answered: without a status that can be read.
+    /// Matched answers without a readable status.
     pub without_status: u64,
-    /// Statuses with values that no server can have.
+    /// Statuses with impossible values.
     pub statuses_absurd: u64,
-    /// Statuses that a later one of the same server had overtaken.
+    /// Statuses older than the server's last.
     pub statuses_outdated: u64,
-    /// Requests whose answers did not come in time.
+    /// Requests whose answer timed out.
     pub expired: u64,
-    /// Requests under way now.
+    /// Requests in flight now.
     pub under_way: u64,
 }

@@ -1,4 +1,4 @@
-//! The survey: traffic groups, RSNodes, and servers of an operator that chooses itself, copied in steps for people who watch.
+//! The survey: traffic groups, RSNodes, and servers of an operator that selects itself, copied in steps.
 
 #[cfg(test)]
 use crate::survey::STEP;
@@ -18,14 +18,14 @@ unsafe extern "C" {
     fn mf_replicas_survey_servers(state: *const u8, next: *mut u32, found: *mut SurveyedServer) -> u32;
 }
 
-/// What an operator's tables have in use.
+/// Used elements of an operator's tables.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Traffic groups.
     pub groups: Vec<SurveyedGroup>,
     /// RSNodes.
     pub rsnodes: Vec<SurveyedRsNode>,
-    /// Servers, of an operator that chooses itself.
+    /// Servers, if the operator selects itself.
     pub servers: Vec<SurveyedServer>,
     table: Table,
     next: u32,
@@ -44,9 +44,9 @@ enum Table {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SurveyedGroup {
-    /// Answers to its hosts, as the monitor has counted.
+    /// Answers to its hosts, counted by the monitor.
     pub answers: u64,
-    /// Its number.
+    /// Number of the group.
     pub group: u16,
     rsnode: u16,
     reserved: u32,
@@ -57,22 +57,22 @@ pub struct SurveyedGroup {
 #[derive(Clone, Copy, Debug)]
 pub struct SurveyedRsNode {
     address: Address,
-    /// Its id.
+    /// RSNode id.
     pub id: u16,
     is_here: u16,
 }
 
-/// A server, as an operator that chooses itself sees it: `struct mf_surveyed_server`.
+/// A server, as seen by an operator that selects itself: `struct mf_surveyed_server`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SurveyedServer {
-    /// What was learned of it counts until then, by the operator's clock; 0: it never answered.
+    /// Validity of its statistics, by the operator's clock; 0: it never answered.
     pub known_until_ns: Nanos,
     response: u64,
     service: u64,
     queue: u64,
     address: Address,
-    /// Requests that were neither answered nor have expired.
+    /// Requests neither answered nor expired.
     pub outstanding: u32,
 }
 
@@ -83,7 +83,7 @@ impl SurveyedGroup {
         Self { answers, group, rsnode: rsnode.unwrap_or(ILLEGAL_RSNODE), reserved: 0 }
     }
 
-    /// The RSNode id that its requests are labelled with; `None`: it is degraded.
+    /// The RSNode id of its requests; `None`: it is degraded.
     #[must_use]
     pub fn rsnode(&self) -> Option<u16> {
         (self.rsnode != ILLEGAL_RSNODE).then_some(self.rsnode)
@@ -91,7 +91,7 @@ impl SurveyedGroup {
 }
 
 impl SurveyedRsNode {
-    /// For tests: an RSNode there; `None`: here.
+    /// For tests: an RSNode at another operator; `None`: at this one.
     #[must_use]
     pub fn new(id: u16, address: Option<SocketAddr>) -> Self {
         let is_here = u16::from(address.is_none());
@@ -104,7 +104,7 @@ impl SurveyedRsNode {
         self.is_here != 0
     }
 
-    /// Its operator.
+    /// Address of its operator.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.into()
@@ -112,13 +112,13 @@ impl SurveyedRsNode {
 }
 
 impl SurveyedServer {
-    /// Where it is.
+    /// Address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.into()
     }
 
-    /// Averages of C3: response time and service time, both in nanoseconds, and the queue that it reports. 0: none was reported.
+    /// C3's averages: response time and service time, both in nanoseconds, and the reported queue. 0: never reported.
     #[must_use]
     pub fn averages(&self) -> [f64; 3] {
         [self.response, self.service, self.queue].map(number)
@@ -134,7 +134,7 @@ fn number(bits: u64) -> f64 {
 /// Does the next step; `true`: the survey is complete.
 ///
 /// # Safety
-/// The state of an operator, which was initialised.
+/// `state` is an initialised state of an operator.
 pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
     let next = &mut survey.next;
     // SAFETY: the caller's; each function fits its structure.

@@ -1,7 +1,7 @@
-//! The verdicts of the replicas program on a datagram.
+//! Drop reasons of the replicas program.
 
 crate::verdicts! {
-    /// A reason of `verdict.h` or `replicas_verdict.h`.
+    /// A drop reason of `verdict.h` or `replicas_verdict.h`.
     Verdict {
         UnknownSender Refused "unknown_sender" "from an address that is no host of this rack, no server and no operator",
         UnknownClient Refused "unknown_client" "an answer for a client that is in no rack that this operator knows",

@@ -1,4 +1,4 @@
-//! The tasks program: the cluster's one task queue.
+//! The tasks program: the cluster's task queue.
 
 mod order;
 pub(crate) mod read;
@@ -22,10 +22,10 @@ use zerocopy::FromBytes;
 #[derive(Clone, Copy, Debug)]
 pub struct TasksProgram;
 
-/// The cluster's one task queue in this process, the C core. `docs/internals/core.md` explains its structures.
+/// The cluster's task queue in this process, the C core. `docs/internals/core.md` explains its structures.
 pub type Tasks = Native<TasksProgram>;
 
-/// Bounds and times of a queue. A sender that meets a bound is told so.
+/// Bounds and times of a queue. A sender is told when it meets a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[repr(C)]
@@ -40,18 +40,17 @@ pub struct TasksConfig {
     pub levels: u32,
     /// Places of slots (T19): 1 to 64 Ki. Default 1,024.
     pub places: u32,
-    /// Silence after which an assigned task is queued again (T10); a parked slot is taken out after half of it. Default 1 s.
+    /// Silence after which an assigned task is requeued (T10); a parked slot is unparked after half of it. Default 1 s.
     #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
     pub lease_ns: Nanos,
-    /// Silence after which a slot without a task is forgotten. Default 10 s.
+    /// Silence after which an idle slot is removed. Default 10 s.
     #[cfg_attr(feature = "serde", serde(rename = "slot_idle", deserialize_with = "crate::duration::nanos"))]
     pub slot_idle_ns: Nanos,
-    /// Silence after which a client loses its queued tasks, and without any is forgotten. Default 60 s.
+    /// Silence after which a client's queued tasks are dropped, and a client without tasks is removed. Default 60 s.
     #[cfg_attr(feature = "serde", serde(rename = "client_idle", deserialize_with = "crate::duration::nanos"))]
     pub client_idle_ns: Nanos,
-    /// A cookie is valid in the interval of this length in which it was made, and in the next. `slot_idle_ns` and
-    /// `client_idle_ns` are at least twice as
-    /// long, so that a copy of the packet that made a record cannot make it again. Default 5 s.
+    /// Length of a cookie interval; a cookie is valid in its own interval and the next. At most half of `slot_idle_ns` and of
+    /// `client_idle_ns`, so that a copied packet cannot recreate its record. Default 5 s.
     #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
 }
@@ -72,7 +71,6 @@ impl Default for TasksConfig {
     }
 }
 
-/// Answers that the switch sends to anybody who asks. All others go only to peers that it knows.
 const SAID_TO_ANYBODY: [Option<Operation>; 5] = [
     None, // VERSION
     Some(Operation::Cookie),
@@ -114,7 +112,7 @@ impl Program for TasksProgram {
         ]
     }
 
-    /// Every slot is visited once in 100 ms.
+    /// Visits every slot once in 100 ms.
     fn ticks(config: &TasksConfig) -> u32 {
         const TICKS_PER_ROUND: u32 = 10;
         config.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND)
@@ -128,7 +126,7 @@ impl Program for TasksProgram {
         &stats.reasons
     }
 
-    /// A RESET with sequence 1 is for an executor that has named one of its slots, so it is not for anybody.
+    /// A RESET with sequence 1 goes to an executor that has named one of its slots, so not to any sender.
     fn is_for_anybody(answer: &[u8]) -> bool {
         let Ok((header, _)) = Header::ref_from_prefix(answer) else { return true };
         let operation = Operation::from_number(header.operation);
@@ -154,7 +152,7 @@ crate::soft_program!(
 
 /// This program rewrites no datagram.
 impl Tasks {
-    /// Takes one datagram and overwrites `out`. `now_ns` never decreases.
+    /// Handles one datagram and overwrites `out`. `now_ns` must not decrease.
     pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
         let raw = RawDatagram::read_only(from.into(), datagram);
         // SAFETY: pointers are valid for the call, the datagram's bytes for its length; the core only reads them.
@@ -163,7 +161,7 @@ impl Tasks {
         })
     }
 
-    /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to another peer than its sender.
+    /// Whether [`packet`](Self::packet) may owe several datagrams for this one, or one to another peer than its sender.
     #[must_use]
     pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
         let raw = RawDatagram::read_only(from.into(), datagram);
@@ -195,7 +193,7 @@ mod tests {
         assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
     }
 
-    /// T13: under attack an idle executor hears that its switch lives, and stays.
+    /// T13: under attack an idle executor still hears its switch, and stays.
     #[test]
     fn t13_who_names_a_slot_of_his_is_not_anybody() {
         let reset = |sequence| Header::new(Operation::Reset, 7, sequence);

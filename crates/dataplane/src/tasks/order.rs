@@ -1,21 +1,20 @@
-//! The operator's order: a purge, which takes tasks out of the queue.
+//! The operator's order: a purge, which removes tasks from the queue.
 
 use midflight_wire::Address;
 use std::net::{IpAddr, SocketAddr};
 
-/// Which queued tasks.
+/// The queued tasks to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Those of the client with this identity.
     Client(u64),
     /// Those that need all of these resources.
     Resources(u8),
-    /// Those of clients at this address; an IPv6 address stands for its first 64 bits.
+    /// Those of clients at this address; of an IPv6 address only the first 64 bits count.
     Address(IpAddr),
 }
 
-/// A purge: which tasks, and how far it has come. A call looks at a bounded number of tasks, so one takes several. It is
-/// `struct mf_tasks_order`.
+/// A purge and its progress: `struct mf_tasks_order`. A call visits a bounded number of tasks, so a purge takes several.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Purge {
@@ -61,7 +60,7 @@ impl Purge {
         }
     }
 
-    /// Which queued tasks.
+    /// The queued tasks to remove.
     #[must_use]
     pub fn which(&self) -> Which {
         let [client, resources, _] = BY;
@@ -72,12 +71,12 @@ impl Purge {
         }
     }
 
-    /// Counts tasks that were taken out.
+    /// Adds to the number of removed tasks.
     pub fn count(&mut self, purged: u32) {
         self.purged += purged;
     }
 
-    /// Tasks that it took out so far.
+    /// Tasks removed so far.
     #[must_use]
     pub fn purged(&self) -> u32 {
         self.purged

@@ -1,4 +1,4 @@
-//! T11: finds what is wrong with a datagram before anything is changed.
+//! T11: checks a datagram before it changes anything.
 
 use crate::{Stats, Verdict};
 use midflight_wire::{
@@ -7,11 +7,10 @@ use midflight_wire::{
 };
 use zerocopy::FromBytes;
 
-/// Reads a datagram for a switch that has so many levels, and counts it under its operation. BAD_VERSION is to be answered
-/// by VERSION.
+/// Reads a datagram for a switch with this many levels, and counts it under its operation. BAD_VERSION must be answered by VERSION.
 ///
 /// # Errors
-/// The reason for which the datagram is dropped.
+/// The drop reason.
 pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Packet<'a>, Verdict> {
     let (header, operation) = open(datagram)?;
     stats.packets[operation as usize] += 1;
@@ -41,13 +40,13 @@ pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Pa
     })
 }
 
-/// The header, in this order: what is the same in all versions of the format, the version, the rest.
+/// Checks the header: first the part common to all versions, then the version, then the rest.
 fn open(datagram: &[u8]) -> Result<(&Header, Operation), Verdict> {
     let (start, _) = Version::ref_from_prefix(datagram).map_err(|_| Verdict::Truncated)?;
     if start.magic.get() != MAGIC {
         return Err(Verdict::BadMagic);
     }
-    // Whatever version it has: two switches that answered each other's VERSION would never stop.
+    // Whatever its version: two switches that answered each other's VERSION would never stop.
     if start.operation == VERSION_OPERATION {
         return Err(Verdict::NotForSwitch);
     }
@@ -77,7 +76,6 @@ fn is_for_switch(operation: Operation) -> bool {
     matches!(operation, Submit | Register | Retrieve | Keepalive | Release | Probe | Cancel)
 }
 
-/// The tasks of a SUBMIT whose lengths are right.
 fn tasks_of<'a>(header: &Header, datagram: &'a [u8]) -> &'a [TaskInfo] {
     let records = datagram.get(size_of::<Submit>()..).unwrap_or_default();
     <[TaskInfo]>::ref_from_prefix_with_elems(records, header.count.into()).map_or(&[], |(tasks, _)| tasks)

@@ -1,4 +1,4 @@
-//! What the tasks program counts: `struct mf_tasks_stats`.
+//! Counts of the tasks program: `struct mf_tasks_stats`.
 
 use super::Verdict;
 use midflight_wire::{LEVELS, Operation};
@@ -8,10 +8,10 @@ use zerocopy::FromZeros;
 pub const OPERATIONS: usize = Operation::ALL.len() + 1;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
-/// `MF_TICK_SLOTS`: slots that one tick visits.
+/// `MF_TICK_SLOTS`: slots visited per tick.
 pub const TICK_SLOTS: u32 = 1024;
 
-/// By their numbers.
+/// By number.
 pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
     "version",
     "submit",
@@ -36,23 +36,23 @@ pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
     "argument",
 ];
 
-/// What a switch has counted: `struct mf_tasks_stats`.
+/// Counts of a switch: `struct mf_tasks_stats`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
 pub struct Stats {
-    /// Datagrams with a valid header, by the number of their operation.
+    /// Datagrams with a valid header, by operation number.
     pub packets: [u64; OPERATIONS],
     /// By the number of the [`Verdict`]: datagrams taken, datagrams and records refused.
     pub reasons: [u64; Verdict::COUNT],
-    /// What became of tasks.
+    /// Totals of tasks.
     pub tasks: TaskTotals,
     /// Pauses between ticks of more than a third of a lease.
     pub gaps: u64,
-    /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
+    /// From acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub wait_us: [u64; WAIT_BUCKETS],
     /// Sum of those waits.
     pub wait_sum_us: u64,
-    /// Assignment to the word that the task is done, in the same buckets.
+    /// From assignment to the report that the task is done, same buckets.
     pub run_us: [u64; WAIT_BUCKETS],
     /// Sum of those times.
     pub run_sum_us: u64,
@@ -72,31 +72,31 @@ pub struct Stats {
     pub places: u32,
 }
 
-/// What became of tasks, since the start.
+/// Totals of tasks since the start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromZeros)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TaskTotals {
     /// Tasks acknowledged.
     pub submitted: u64,
-    /// Assignments, further attempts included, repeats not.
+    /// Assignments, including further attempts, without repeats.
     pub assigned: u64,
-    /// Tasks whose slot said that they are done.
+    /// Tasks reported done by their slot.
     pub completed: u64,
-    /// Tasks whose slot's lease has expired (T10).
+    /// Tasks whose slot's lease expired (T10).
     pub expired: u64,
-    /// Tasks queued again because their slot left, or was registered anew.
+    /// Tasks requeued because their slot left or registered again.
     pub returned: u64,
-    /// Tasks taken out by their client, or lost by their slot after their client had cancelled them.
+    /// Tasks cancelled by their client, either queued or lost by their slot afterwards.
     pub cancelled: u64,
     /// Queued tasks dropped because their client was silent (T14).
     pub dropped: u64,
-    /// Queued tasks that the operator took out.
+    /// Queued tasks purged by the operator.
     pub purged: u64,
-    /// Tasks in STOPs to their executors: their clients were given up, or purged (T14).
+    /// Tasks in STOPs to executors: the client was dropped or purged (T14).
     pub stops: u64,
-    /// Tasks assigned at the place that they prefer (T19).
+    /// Tasks assigned at their preferred place (T19).
     pub at_place: u64,
-    /// Tasks that have waited for their place in vain.
+    /// Tasks whose patience ran out.
     pub out_of_patience: u64,
 }

@@ -1,4 +1,4 @@
-//! The survey: what the tables of a queue have in use, copied in steps for people who watch.
+//! The survey: used elements of a queue's tables, copied in steps.
 
 #[cfg(test)]
 use crate::survey::STEP;
@@ -7,7 +7,7 @@ use midflight_endpoint::Nanos;
 use midflight_wire::Address;
 use std::net::SocketAddr;
 
-/// Task records that a survey visits at most: of a longer queue it has a part.
+/// Most task records that a survey visits; of a longer queue it shows a part.
 const RECORDS_MAX: u32 = 131_072;
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn mf_tasks_survey_records(state: *const u8, next: *mut u32, found: *mut SurveyedTask) -> u32;
 }
 
-/// What a queue's tables have in use.
+/// Used elements of a queue's tables.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Registered slots.
@@ -29,7 +29,7 @@ pub struct Survey {
     pub clients: Vec<SurveyedClient>,
     /// Tasks, queued and assigned.
     pub tasks: Vec<SurveyedTask>,
-    /// There are more records than it visits.
+    /// Whether there are more records than it visits.
     pub is_partial: bool,
     table: Table,
     next: u32,
@@ -54,19 +54,19 @@ pub struct SurveyedSlot {
     assigned_ns: Nanos,
     address: Address,
     state: u8,
-    /// Its resources, a bitmap.
+    /// Bitmap of its resources.
     pub resources: u8,
     reserved: [u8; 2],
 }
 
-/// What a slot does.
+/// State of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurveyedState {
-    /// It has neither a task nor a wait: it is between two, or was given up.
+    /// Neither a task nor a wait: between two, or expired.
     Free,
-    /// It waits for a task.
+    /// Waits for a task.
     Parked,
-    /// It has a task, since this time.
+    /// Has a task, assigned at this time.
     Busy(Nanos),
 }
 
@@ -83,19 +83,19 @@ impl SurveyedSlot {
         Self { executor, heard_ns, assigned_ns, address, state, resources: 0, reserved: [0; 2] }
     }
 
-    /// Whose it is: the number that an executor has drawn.
+    /// Random identity of its executor.
     #[must_use]
     pub fn executor(&self) -> u64 {
         u64::from_be(self.executor)
     }
 
-    /// Where the executor is.
+    /// Address of the executor.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.into()
     }
 
-    /// What it does.
+    /// State of the slot.
     #[must_use]
     pub fn state(&self) -> SurveyedState {
         match self.state {
@@ -114,7 +114,7 @@ pub struct SurveyedClient {
     /// When it was last heard, by the switch's clock.
     pub heard_ns: Nanos,
     address: Address,
-    /// By which its tasks name it.
+    /// The number by which its tasks refer to it.
     pub number: u32,
     /// Its tasks, queued and assigned.
     pub open: u32,
@@ -123,13 +123,13 @@ pub struct SurveyedClient {
 }
 
 impl SurveyedClient {
-    /// The number that it has drawn.
+    /// Its random identity.
     #[must_use]
     pub fn identity(&self) -> u64 {
         u64::from_be(self.identity)
     }
 
-    /// Where it is.
+    /// Address of the client.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.into()
@@ -149,15 +149,15 @@ pub struct SurveyedTask {
     is_held: u8,
     /// Priority: 1 is the highest.
     pub level: u8,
-    /// The resources that it needs, a bitmap.
+    /// Bitmap of the resources that it needs.
     pub resources: u8,
-    /// Attempts that have begun.
+    /// Attempts begun.
     pub attempt: u8,
     reserved: u32,
 }
 
 impl SurveyedTask {
-    /// Whether a slot has it; else it is queued.
+    /// Whether a slot has it; otherwise it is queued.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.is_held != 0
@@ -167,7 +167,7 @@ impl SurveyedTask {
 /// Does the next step; `true`: the survey is complete.
 ///
 /// # Safety
-/// The state of a queue, which was initialised.
+/// `state` is an initialised state of a queue.
 pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
     let next = &mut survey.next;
     // SAFETY: the caller's; each function fits its structure.

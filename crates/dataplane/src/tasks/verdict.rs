@@ -1,7 +1,7 @@
-//! The verdicts of the tasks program on a datagram, or on one record in it.
+//! Drop reasons of the tasks program.
 
 crate::verdicts! {
-    /// A reason of `verdict.h` or `tasks_verdict.h`.
+    /// A drop reason of `verdict.h` or `tasks_verdict.h`.
     Verdict {
         BadPriority Refused "bad_priority" "a task's priority is 0 or below the lowest level of this switch",
         BadArgument Refused "bad_argument" "a task's argument length is neither 0 to 16 nor by reference",

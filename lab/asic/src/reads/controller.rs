@@ -1,4 +1,4 @@
-//! The switch's CPU: HELLO, HEARTBEAT, END_SESSION. It checks them, and what follows for the pipeline is one packet, so one step.
+//! The switch's CPU: checks HELLO, HEARTBEAT and END_SESSION. Their effect on the pipeline is one packet, so one step.
 
 use super::set::{Session, Set};
 use super::{AsicReads, Came, Said};
@@ -10,7 +10,7 @@ use midflight_wire::reads::{EndSession, Heartbeat, Hello, REPLICAS_MAX, Replica}
 use siphasher::sip::SipHasher24;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// From this SEQ on a set asks for a new session: far enough from the last one for all WRITEs between two HEARTBEATs.
+/// SEQ from which a set asks for a new session: leaves room for all WRITEs between two HEARTBEATs.
 pub const SEQ_MARK: u32 = u32::MAX - (1 << 24);
 
 impl AsicReads {
@@ -122,7 +122,7 @@ impl AsicReads {
         self.program.session_of(&self.machine, place as u8).seq >= SEQ_MARK || replicas.iter().any(is_beyond)
     }
 
-    /// A new session is asked for as a switch that has restarted asks: by another incarnation. The leader knows what to do then.
+    /// Asks for a new session like a restarted switch: by another incarnation, which the leader understands.
     fn renew(&mut self, place: usize, now: Nanos) {
         let (low, high) = (self.secret as u64, (self.secret >> 64) as u64);
         let set = self.set_at(place);
@@ -137,7 +137,7 @@ impl AsicReads {
         _ = self.machine.pass(self.program.end(place as u8, self.units(now)));
     }
 
-    /// Ends in the pipeline whatever lease a place had before its set was added: an order does not say what time it is.
+    /// Ends any lease that a place had before its set was added: an order does not have the time.
     pub(super) fn settle(&mut self, now: Nanos) {
         self.now = now;
         for place in 0..self.sets.len() {
@@ -148,7 +148,7 @@ impl AsicReads {
         }
     }
 
-    /// Leases that are over stay over: their ends move on, before they count as times to come.
+    /// Keeps ended leases ended: advances their ends before they wrap into the future.
     pub(super) fn keep_past(&mut self, now: Nanos) {
         for place in 0..self.sets.len() {
             let session = self.sets[place].as_ref().and_then(|set| set.session.as_ref());
@@ -158,7 +158,7 @@ impl AsicReads {
         }
     }
 
-    /// Whether the registers of a place say what the controller knows, and no key group is ahead of its session.
+    /// Checks that a place's registers match the controller's state, and that no key group is ahead of its session.
     pub(super) fn check_place(&self, place: usize) -> Result<(), String> {
         let Some(set) = &self.sets[place] else { return Ok(()) };
         let Some(session) = &set.session else { return Ok(()) };

@@ -1,7 +1,6 @@
-//! The reads program as a program of a switch's pipeline, in the model of such a switch, with what it needs around it:
-//! [`midflight_rmt::reads`] behind a parser and the tables that the controller fills.
+//! The reads program in the model of a switch's pipeline: [`midflight_rmt::reads`] with a parser and the tables that the controller fills.
 //!
-//! `docs/internals/asic-reads.md` lists what the controller does, and what this engine does not do as the soft one.
+//! `docs/internals/asic-reads.md` lists the controller's tasks, and the differences from the soft engine.
 
 mod controller;
 mod parser;
@@ -24,10 +23,10 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 pub use controller::SEQ_MARK;
 
-/// What a cookie is of, beside the address.
+/// A cookie's identity: it depends on the address only.
 const IDENTITY: u64 = 0;
 
-/// A unit of the switch's time is 2^this nanoseconds, 16 µs: so a lease's end is told from its past for nine hours.
+/// A unit of the switch's time is 2^this nanoseconds, 16 µs: so a past end of a lease stays past for nine hours.
 pub const UNIT_BITS: u32 = 14;
 
 /// The asic engine's switch of replica sets.
@@ -41,26 +40,24 @@ pub struct AsicReads {
     secret: u128,
     /// By their places.
     sets: Vec<Option<Set>>,
-    /// The last generation of each place. It outlives the set: so the next one there needs no clear key groups.
+    /// The last generation of each place. It outlives the set, so the next one there needs no cleared key groups.
     generations: Vec<u32>,
     stats: Stats,
     now: Nanos,
-    /// Whether the present datagram is genuine: see [`Out::is_genuine`].
+    /// Whether the current datagram is genuine: see [`Out::is_genuine`].
     is_genuine: bool,
 }
 
-/// A datagram that came.
 #[derive(Clone, Copy, Debug)]
 struct Came {
     now: Nanos,
     from: SocketAddr,
 }
 
-/// What a datagram causes.
 enum Said {
     Nothing(Verdict),
     Answer(Verdict, Vec<u8>),
-    /// The datagram goes on, rewritten in place.
+    /// The datagram is forwarded, rewritten in place.
     Forward {
         to: SocketAddr,
         length: usize,
@@ -68,10 +65,10 @@ enum Said {
 }
 
 impl AsicReads {
-    /// A switch that has just started. `secret` is random. A unit of its time is 2^`unit_bits` nanoseconds: [`UNIT_BITS`].
+    /// A newly started switch. `secret` is random. A unit of its time is 2^`unit_bits` nanoseconds: [`UNIT_BITS`].
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated, or a pipeline has no room for so many key groups.
+    /// If a bound of the configuration is violated, or the key groups do not fit a pipeline.
     pub fn new(config: &ReadsConfig, secret: u128, unit_bits: u32) -> Result<Self, String> {
         if ReadsProgram::state_bytes(config) == 0 {
             return Err(ReadsProgram::violated(config).to_string());
@@ -96,7 +93,7 @@ impl AsicReads {
         })
     }
 
-    /// Lets the session of a set count on from this SEQ: for tests of its end.
+    /// Sets the SEQ of a set's session: for tests of its end.
     pub fn set_seq(&mut self, number: u16, seq: u32) {
         if let Some(place) = self.place_of(number) {
             self.program.set_seq(&mut self.machine, place as u8, seq);
@@ -138,7 +135,7 @@ impl AsicReads {
         }
     }
 
-    /// READ and WRITE. The set's table and that of clients come first.
+    /// READ and WRITE. The tables of the set and of clients come first.
     fn request(&mut self, came: Came, kind: Kind, mut request: Request, datagram: &mut [u8]) -> Said {
         let Some(place) = self.place_of(request.set.get()) else {
             return Said::Answer(Verdict::UnknownSet, answer(&request, Status::UnknownSet).as_bytes().to_vec());
@@ -184,7 +181,7 @@ impl AsicReads {
         self.deparse(place, reply, &told, datagram)
     }
 
-    /// One pass of a packet of a client or a replica, and its counts.
+    /// One pass of a client's or replica's packet, and its counts.
     fn pass(&mut self, came: Came, kind: Kind, place: usize, request: &Request) -> Answer {
         let now = self.units(came.now);
         let Self { sets, program, machine, stats, .. } = self;
@@ -214,7 +211,7 @@ impl AsicReads {
         told
     }
 
-    /// Writes the header of a packet that goes on. A table of the set's replicas knows their addresses.
+    /// Writes the header of a forwarded packet. A table has the addresses of the set's replicas.
     fn deparse(&self, place: usize, mut request: Request, told: &Answer, datagram: &mut [u8]) -> Said {
         let set = self.sets[place].as_ref().expect("place_of has found a set there, and only an order removes one");
         let to = match told.to {
@@ -287,7 +284,6 @@ impl AsicReads {
         if set.lease_ns == 0 { self.config.lease_ns } else { set.lease_ns }
     }
 
-    /// Key groups that are unstable in the present session, as the controller reads them.
     fn unstable(&self, place: usize) -> u32 {
         let Some(set) = &self.sets[place] else { return 0 };
         if set.session.is_none() {
@@ -299,7 +295,7 @@ impl AsicReads {
     }
 }
 
-/// An answer of the switch to a request: no more than its header.
+/// The switch's own answer to a request: only its header.
 fn answer(request: &Request, status: Status) -> Request {
     Request {
         header: Header::new(request.header.operation + 1, 0, request.header.sequence.get()),

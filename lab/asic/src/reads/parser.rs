@@ -1,11 +1,11 @@
-//! Finds what is wrong with a datagram before anything is changed.
+//! Checks a datagram before it changes anything.
 
 use midflight_dataplane::reads::{Stats, Verdict};
 use midflight_wire::reads::{Operation, Packet, parse};
 use midflight_wire::{Header, MAGIC, PACKET_MAX, Reject, VERSION, VERSION_OPERATION, Version};
 use zerocopy::FromBytes;
 
-/// Reads a datagram, and counts it under its operation. BAD_VERSION is to be answered by VERSION.
+/// Reads a datagram, and counts it under its operation. BAD_VERSION must be answered by VERSION.
 pub(super) fn read<'a>(datagram: &'a [u8], stats: &mut Stats) -> Result<Packet<'a>, Verdict> {
     if let Some(operation) = operation(datagram) {
         stats.packets[operation as usize] += 1;
@@ -37,7 +37,7 @@ fn operation(datagram: &[u8]) -> Option<Operation> {
     Operation::from_number(header.operation).filter(|_| is_valid && datagram.len() <= PACKET_MAX)
 }
 
-/// Whatever version it has: two switches that answered each other's VERSION would never stop.
+/// Whatever its version: two switches that answered each other's VERSION would never stop.
 fn is_version(datagram: &[u8]) -> bool {
     Version::ref_from_prefix(datagram)
         .is_ok_and(|(start, _)| start.magic.get() == MAGIC && start.operation == VERSION_OPERATION)

@@ -1,4 +1,4 @@
-//! What the controller knows of a set: what stands in the tables that it fills, and their counters.
+//! The controller's view of a set: the contents of its tables, and their counters.
 
 use midflight_dataplane::reads::{NewSet, Outcome, ReplyCheck, SetStats};
 use midflight_endpoint::Nanos;
@@ -9,13 +9,12 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     pub(super) config: NewSet,
-    /// The present or last session.
     pub(super) session: Option<Session>,
-    /// The highest SID that END_SESSION has ended.
+    /// The highest SID ended by END_SESSION.
     pub(super) ended: u64,
     /// The latest echo of a HELLO from each place.
     pub(super) echoes: [u64; REPLICAS_MAX],
-    /// Whether its lease has been written to the pipeline, where a former set's may stand.
+    /// Whether its lease has been written to the pipeline, which may still have a former set's.
     pub(super) is_settled: bool,
     draws: u64,
     /// Requests without a session, of clients that no switch serves.
@@ -51,7 +50,7 @@ impl Set {
         Self { config, session: None, ended: 0, echoes: [0; REPLICAS_MAX], is_settled: false, draws: 0, unserved: 0 }
     }
 
-    /// The same set as one that has just been added: another incarnation, without a session.
+    /// Resets the set as if newly added: another incarnation, without a session.
     pub(super) fn renew(&mut self, incarnation: u64) {
         let config = NewSet { incarnation, ..self.config.clone() };
         *self = Self { draws: self.draws, ..Self::new(config) };
@@ -74,13 +73,12 @@ impl Set {
         self.config.reply_check != ReplyCheck::Strict
     }
 
-    /// The address of a replica of the session.
     pub(super) fn replica(&self, slot: u8) -> Option<SocketAddr> {
         let replica = self.session.as_ref()?.replicas.get(usize::from(slot))?;
         (replica.address.port.get() != 0).then(|| replica.address.into())
     }
 
-    /// Whether a sender is a replica of the set: the operator named it, or the leader did.
+    /// Whether a sender is a replica of the set, named by the operator or by the leader.
     pub(super) fn is_replica(&self, from: SocketAddr) -> bool {
         (0..REPLICAS_MAX as u8).any(|slot| self.replica(slot) == Some(from)) || self.config.replicas.contains(&from)
     }
@@ -90,7 +88,7 @@ impl Set {
         (mix(self.draws + 1) >> 32) as u32
     }
 
-    /// What is marked as a direct reply, and comes all the same, is not counted.
+    /// Does not count a reply that is marked as direct but came through the switch.
     pub(super) fn count_answered(&mut self, reply: &Request) {
         let (sid, is_direct) = (reply.sid.get(), reply.flags & FLAG_DIRECT != 0);
         if let Some(session) = self.session.as_mut().filter(|session| session.sid == sid && !is_direct)
@@ -100,7 +98,7 @@ impl Set {
         }
     }
 
-    /// A request that the pipeline has refused. The controller gets a digest of those that it counts.
+    /// Counts a request that the pipeline has refused, from the digest for the controller.
     pub(super) fn count_refused(&mut self, stats: &mut SetStats, request: &Request) {
         let is_unserved = request.flags & FLAG_UNSERVED != 0;
         self.unserved = self.unserved.wrapping_add(is_unserved.into());

@@ -1,7 +1,7 @@
-//! The replicas program as a program of a switch's pipeline, in the model of such a switch, with what it needs around it:
-//! [`midflight_rmt::replicas`] behind a parser, with the tables that the controller fills.
+//! The replicas program in the model of a switch's pipeline: [`midflight_rmt::replicas`] with a parser and the tables that the controller
+//! fills.
 //!
-//! `docs/internals/asic-replicas.md` lists what the controller does, and what this engine does not do as the soft one.
+//! `docs/internals/asic-replicas.md` lists the controller's tasks, and the differences from the soft engine.
 
 mod parser;
 mod rules;
@@ -19,9 +19,9 @@ use parser::Parsed;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What a cookie is of, beside the address.
+/// A cookie's identity: it depends on the address only.
 const IDENTITY: u64 = 0;
-/// Clients whose cookie the switch knows at once.
+/// Clients whose cookie is cached.
 const KNOWN: u32 = 4_096;
 
 /// The asic engine's operator.
@@ -32,21 +32,20 @@ pub struct AsicReplicas {
     program: Box<Replicas>,
     machine: Machine,
     rules: Rules,
-    /// Whether the rules are others than those in the program's tables.
+    /// Whether the rules differ from those in the program's tables.
     is_stale: bool,
     cookies: Cookies,
-    /// What the controller has read of the monitor: its register has 32 bits.
+    /// Counts read from the monitor, whose register has 32 bits.
     counts: Vec<[u64; TIERS_MAX]>,
     stats: Stats,
-    /// Whether the present datagram is genuine: see [`Out::is_genuine`].
+    /// Whether the current datagram is genuine: see [`Out::is_genuine`].
     is_genuine: bool,
 }
 
-/// What a datagram causes.
 enum Said {
     Nothing(Verdict),
     Answer(Verdict, Vec<u8>),
-    /// The datagram goes on, rewritten in place.
+    /// The datagram is forwarded, rewritten in place.
     Forward {
         to: SocketAddr,
         copy_to: Option<SocketAddr>,
@@ -55,10 +54,10 @@ enum Said {
 }
 
 impl AsicReplicas {
-    /// An operator that has just started. `secret` is random.
+    /// A newly started operator. `secret` is random.
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated, or a pipeline has no room for so many rules.
+    /// If a bound of the configuration is violated, or the rules do not fit a pipeline.
     pub fn new(config: &ReplicasConfig, secret: u128) -> Result<Self, String> {
         if ReplicasProgram::state_bytes(config) == 0 {
             return Err(ReplicasProgram::violated(config).to_string());
@@ -82,7 +81,7 @@ impl AsicReplicas {
         })
     }
 
-    /// The monitor's counts of a traffic group: answers by the highest tier that they passed, 0 the topmost.
+    /// The monitor's counts of a traffic group: answers by the highest tier passed, 0 the topmost.
     #[must_use]
     pub fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
         let Some(mut counts) = self.counts.get(usize::from(group)).copied() else { return [0; TIERS_MAX] };
@@ -91,7 +90,7 @@ impl AsicReplicas {
         counts
     }
 
-    /// The controller reads the monitor, before its register wraps.
+    /// The controller reads the monitor before its register wraps.
     fn read_monitor(&mut self) {
         for (group, counts) in (0..).zip(&mut self.counts) {
             let since = self.program.take_counts(&mut self.machine, group);
@@ -99,7 +98,7 @@ impl AsicReplicas {
         }
     }
 
-    /// The tables of the model are part of its program, which is built again; a switch changes an entry.
+    /// Rebuilds the model's program, which includes the tables; a real switch changes an entry.
     fn refresh(&mut self) -> Called<()> {
         if !std::mem::take(&mut self.is_stale) {
             return Ok(());
@@ -179,12 +178,12 @@ fn build(size: Config, rules: &Rules) -> Result<Box<Replicas>, Refusal> {
     Replicas::build(size, rules, &Target::TOFINO_1).map(Box::new)
 }
 
-/// A request that has its client's address now.
+/// Whether a request now has its client's address.
 fn is_of_host(role: Role) -> bool {
     matches!(role, Role::Degrade | Role::Orphan | Role::Label | Role::LabelHere | Role::LabelOrphan)
 }
 
-/// Where the copy goes. Both say the same, for one rewritten datagram is sent twice.
+/// The receiver of the copy. Copy and packet must be equal, because one rewritten datagram is sent twice.
 fn copied_to(copy: Option<&Answer>, answer: &Answer) -> Called<Option<SocketAddr>> {
     let Some(copy) = copy else { return Ok(None) };
     if (copy.kind, copy.rsnode, copy.marker) != (answer.kind, answer.rsnode, answer.marker) {
@@ -193,7 +192,7 @@ fn copied_to(copy: Option<&Answer>, answer: &Answer) -> Called<Option<SocketAddr
     Ok(copy.to.as_ref().map(to_address))
 }
 
-/// Writes what has changed of a datagram that goes on. Returns how many bytes at its start that may be.
+/// Writes the changes of a forwarded datagram. Returns the number of leading bytes that may have changed.
 fn deparse(came: &Came, answer: &Answer, datagram: &mut [u8]) -> usize {
     let put = |start: &mut Netrs| (start.rsnode, start.kind) = (answer.rsnode.into(), answer.kind);
     if came.kind == Kind::Request {
@@ -281,7 +280,7 @@ impl Engine for AsicReplicas {
         self.stats
     }
 
-    /// What the monitor has counted was delivered.
+    /// The monitor's counts add up to the delivered answers.
     fn check(&self) -> Result<(), String> {
         let counted: u64 = (0..).zip(&self.counts).flat_map(|(group, _)| self.counts(group)).sum();
         if counted > self.stats.delivered {

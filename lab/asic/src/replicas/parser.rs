@@ -1,4 +1,4 @@
-//! Finds what is wrong with a datagram before any table is asked, and the fields that the tables need.
+//! Checks a datagram before any table look-up, and extracts the fields for the tables.
 
 use super::{of_address, of_wire};
 use midflight_dataplane::replicas::{Stats, Verdict};
@@ -13,13 +13,12 @@ use zerocopy::FromBytes;
 /// A datagram for the tables.
 pub(super) struct Parsed {
     pub(super) came: Came,
-    /// What stands in the place of a request's cookie.
+    /// The bytes of a request's cookie.
     pub(super) cookie: u64,
-    /// The client's number of the request.
     pub(super) request: u64,
 }
 
-/// Reads a datagram, and counts it under its kind. BAD_VERSION is to be answered by VERSION.
+/// Reads a datagram, and counts it under its kind. BAD_VERSION must be answered by VERSION.
 pub(super) fn read(from: SocketAddr, datagram: &[u8], stats: &mut Stats) -> Result<Parsed, Verdict> {
     let kind = kind(datagram)?;
     stats.packets[kind as usize] += 1;
@@ -61,7 +60,7 @@ fn kind(datagram: &[u8]) -> Result<WireKind, Verdict> {
     if datagram.len() > PACKET_MAX {
         return Err(Verdict::Trailing);
     }
-    // Whatever version it has: two operators that answered each other's VERSION would never stop.
+    // Whatever its version: two operators that answered each other's VERSION would never stop.
     if start.kind == WireKind::Version as u8 {
         return Err(Verdict::NotForSwitch);
     }

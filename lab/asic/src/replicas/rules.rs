@@ -1,4 +1,4 @@
-//! The controller's orders: what is checked before a rule goes into the tables.
+//! The controller's orders: checks a rule before it goes into the tables.
 
 use super::of_address;
 use midflight_dataplane::replicas::{Outcome, ReplicasConfig, Rule, RuleOrder};
@@ -7,7 +7,7 @@ use midflight_wire::replicas::ILLEGAL_RSNODE;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Carries an order out, or says why not.
+/// Executes an order, or returns why not.
 pub(super) fn obey(rules: &mut Rules, config: &ReplicasConfig, order: &RuleOrder) -> Outcome {
     let Some(rule) = order.rule() else { return Outcome::Bad };
     if !is_within_bounds(config, &rule) {

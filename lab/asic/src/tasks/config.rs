@@ -7,9 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Program {
-    /// The safe program of this project, [`midflight_rmt::tasks::safe`].
+    /// This project's safe program, [`midflight_rmt::tasks::safe`].
     Safe,
-    /// The program that the papers published, [`midflight_rmt::tasks::published`]; it loses tasks.
+    /// The papers' published program, [`midflight_rmt::tasks::published`]; it loses tasks.
     Published,
 }
 
@@ -25,26 +25,26 @@ impl fmt::Display for Program {
 /// Bounds and times of an asic engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsicConfig {
-    /// Which program. Default [`Program::Safe`].
+    /// The program. Default [`Program::Safe`].
     pub program: Program,
     /// Priority levels: 1 to 4. Default 4.
     pub levels: u32,
-    /// Entries of each level: a power of two; of all levels together at most 65,536, or 131,072 with 4 bytes of argument (three
-    /// levels take the room of four). Default 16,384.
+    /// Entries of each level: a power of two; of all levels together at most 65,536, or 131,072 with 4 bytes of argument (three levels take
+    /// the room of four). Default 16,384.
     pub queue: u32,
-    /// Bytes of argument that an entry of the safe program has: 4, 8, 12 or 16. The published one has 16. Default 16.
+    /// Bytes of argument in an entry of the safe program: 4, 8, 12 or 16. The published one has 16. Default 16.
     pub argument: u32,
     /// Executor slots: 1 to 1 Mi. Default 65,536.
     pub slots: u32,
-    /// The lease that executors are told, in milliseconds: they send KEEPALIVE every third of it. This engine itself has no
-    /// leases. Default 1,000.
+    /// The lease in REGISTERED, in milliseconds: executors send KEEPALIVE every third of it. This engine itself has no leases. Default
+    /// 1,000.
     pub lease_ms: u32,
-    /// Silence after which a slot is forgotten, in nanoseconds: at least two of `cookie_ns`, so that a copy of the packet
-    /// that made it cannot make it again. Default 10 s.
+    /// Silence after which a slot is removed, in nanoseconds: at least two of `cookie_ns`, so that a copied packet cannot recreate the
+    /// slot. Default 10 s.
     pub slot_idle_ns: u64,
-    /// A cookie is valid in the interval of so many nanoseconds in which it was made, and in the next. Default 5 s.
+    /// Length of a cookie interval in nanoseconds; a cookie is valid in its own interval and the next. Default 5 s.
     pub cookie_ns: u64,
-    /// After how many microseconds a slot that found no task asks again: 1 to 65,535. Default 50 (Bolt §5.4).
+    /// Microseconds after which a slot without a task polls again: 1 to 65,535. Default 50 (Bolt §5.4).
     pub poll_us: u16,
 }
 
@@ -82,7 +82,7 @@ pub enum AsicError {
     /// A value of [`AsicConfig`] is out of bounds.
     #[error("{name} must be {allowed}")]
     OutOfRange {
-        /// Which value.
+        /// Name of the value.
         name: &'static str,
         /// Its allowed values.
         allowed: &'static str,

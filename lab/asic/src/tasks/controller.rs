@@ -1,6 +1,6 @@
-//! The controller: the switch's own CPU. It answers the packets that do not concern the queue, and decides what is in the pipeline's
-//! table of slots. Beside the model of a pipeline it is part of [`AsicTasks`](super::AsicTasks); beside a real one its owner brings it the
-//! packets of the CPU port, and copies [what has changed](Controller::changed) into the table.
+//! The controller: the switch's own CPU. It answers the packets that do not concern the queue, and determines the pipeline's table of
+//! slots. With the model of a pipeline it is part of [`AsicTasks`](super::AsicTasks); with a real one its owner brings it the packets of
+//! the CPU port, and copies [changes](Controller::changed) into the table.
 
 use super::deparser::{self, Deparser};
 use super::slots::{Ended, Named, Slots};
@@ -18,11 +18,11 @@ use zerocopy::byteorder::network_endian::U64;
 /// A slot's entry in the pipeline's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
-    /// Its name is the slot's number and this.
+    /// Names the slot together with its number.
     pub generation: u32,
-    /// RETRIEVEs for it come from here.
+    /// The source of its RETRIEVEs.
     pub address: SocketAddr,
-    /// They have counters whose lower half is later than this, as serial numbers.
+    /// The lower half of their counters is later than this, as serial numbers.
     pub counter: u32,
 }
 
@@ -37,10 +37,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// That of a switch that has just started. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
+    /// The controller of a newly started switch. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated.
+    /// If a bound of the configuration is violated.
     pub fn new(config: &AsicConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         config.check()?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl Controller {
         })
     }
 
-    /// Takes one datagram that the pipeline has left to it, and returns the verdict on it. The answers are appended to `sent`.
+    /// Handles one datagram from the pipeline. Appends the answers to `sent`.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], sent: &mut Vec<Datagram>) -> Verdict {
         let verdict = match (read(datagram, self.config.levels, &mut self.stats), parser::ipv4(from)) {
             (Ok(packet), Some(_)) => self.take(now_ns, from, packet, sent),
@@ -62,7 +62,8 @@ impl Controller {
         verdict
     }
 
-    /// What cannot be read, or comes from an address that the pipeline does not know: its slots would be registered, and never get a task.
+    /// Refuses unreadable datagrams, and those from addresses that the pipeline does not support: their slots would be registered but never
+    /// get a task.
     pub(super) fn refuse(&self, from: SocketAddr, why: Option<Verdict>, sent: &mut Vec<Datagram>) -> Verdict {
         if why == Some(Verdict::BadVersion) {
             sent.push(deparser::version(from));
@@ -81,13 +82,13 @@ impl Controller {
         }
     }
 
-    /// Frees slots that have been silent for too long. It visits a bounded number a call, and returns how many: none for a lease's
-    /// time after a pause between ticks.
+    /// Frees slots that have been silent for too long. Visits a bounded number of slots and returns how many; none for a lease's time after
+    /// a pause between ticks.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
         self.slots.tick(now_ns)
     }
 
-    /// The numbers of the slots that were registered or freed since this was called last: [`slot`](Self::slot) says what they are now.
+    /// The numbers of the slots registered or freed since the last call: [`slot`](Self::slot) gives their entries.
     pub fn changed(&mut self) -> Vec<u32> {
         self.slots.changed()
     }
@@ -98,7 +99,7 @@ impl Controller {
         self.slots.entry(number)
     }
 
-    /// What it has counted. Of the queue it knows nothing.
+    /// Its counts, without the queue's.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats { slots: self.slots.registered(), gaps: self.slots.gaps(), ..self.stats }
@@ -119,7 +120,7 @@ impl Controller {
         Verdict::Ok
     }
 
-    /// It does not look up the running tasks: no table has them.
+    /// Does not look up the running tasks: no table has them.
     fn keepalive(
         &mut self,
         now: u64,
@@ -173,7 +174,7 @@ impl Controller {
         Verdict::Ok
     }
 
-    /// The controller stores no clients, so each packet must show a cookie.
+    /// The controller stores no clients, so each packet must have a cookie.
     fn probe(&mut self, now: u64, from: SocketAddr, probe: &Probe, sent: &mut Vec<Datagram>) -> Verdict {
         if !self.cookies.takes(now, probe.client.get(), from, probe.cookie.get()) {
             return self.ask_for_cookie(now, from, &probe.header, probe.client, sent);
@@ -207,7 +208,7 @@ impl Controller {
         Verdict::ForeignEpoch
     }
 
-    /// Notes that a slot was heard, if it is the sender's.
+    /// Records that a slot was heard, if it is the sender's.
     pub(super) fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: U64) -> Named {
         let named = self.slots.hear(now, from, name, counter.get());
         match named {

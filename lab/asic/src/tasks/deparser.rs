@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;
 
-/// A number that no user has. In an entry, half of the token takes the place of the user, and that must not be shown as one.
+/// A user id that no user has. In an entry, half of the token replaces the user, which must not be shown as one.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,11 @@ impl Deparser {
         Self { epoch }
     }
 
-    /// Whether a packet has this switch's epoch.
     pub(super) fn is_present(&self, header: &Header) -> bool {
         header.epoch.get() == self.epoch
     }
 
-    /// Nothing where it does not answer a SUBMIT.
+    /// `None` if it does not answer a SUBMIT.
     pub(super) fn submit_ack(&self, origin: &Origin, taken: u32, refused: u32) -> Option<Datagram> {
         let Asked::Submit { sequence, client, count, .. } = origin.asked else { return None };
         let reason = if refused == 0 { Reason::None } else { Reason::Full };
@@ -44,7 +43,7 @@ impl Deparser {
         Some((origin.from, counting(&ack, count)))
     }
 
-    /// Nothing where it does not answer a RETRIEVE.
+    /// `None` if it does not answer a RETRIEVE.
     pub(super) fn assign(&self, origin: &Origin, task: &Assigned) -> Option<Datagram> {
         let Wait { slot, generation, sequence } = wait(origin)?;
         let assignment = Assignment {
@@ -64,7 +63,7 @@ impl Deparser {
         Some((origin.from, packet(&Assign::new(self.epoch, 0), &[assignment])))
     }
 
-    /// Nothing where it does not answer a RETRIEVE.
+    /// `None` if it does not answer a RETRIEVE.
     pub(super) fn no_op(&self, origin: &Origin) -> Option<Datagram> {
         Some((origin.from, packet(&NoOp::new(self.epoch, 0), &[wait(origin)?])))
     }
@@ -89,25 +88,24 @@ impl Deparser {
         (to, packet(&registered, names))
     }
 
-    /// A RESET for the void waits of the packet with this counter; nothing if there are none.
+    /// A RESET for the void waits of the packet with this counter; `None` if there are none.
     pub(super) fn reset(&self, to: SocketAddr, counter: U64, void: &[Wait]) -> Option<Datagram> {
         let reset = Reset { counter, ..Reset::new(self.epoch, 0) };
         (!void.is_empty()).then(|| (to, packet(&reset, void)))
     }
 
-    /// A RESET without records: all slots are void.
-    /// `is_known`: it answers an executor's question whether the switch lives, and the executor has named one of its slots.
+    /// A RESET without records: all slots are void. `is_known`: it answers an executor's question whether the switch lives, and the
+    /// executor has named one of its slots.
     pub(super) fn reset_all(&self, to: SocketAddr, counter: U64, is_known: bool) -> Datagram {
         (to, counting(&Reset { counter, ..Reset::new(self.epoch, is_known.into()) }, 0))
     }
 
-    /// Nothing if no slot was released.
+    /// `None` if no slot was released.
     pub(super) fn released(&self, to: SocketAddr, counter: U64, gone: &[SlotName]) -> Option<Datagram> {
         let released = Released { counter, ..Released::new(self.epoch, 0) };
         (!gone.is_empty()).then(|| (to, packet(&released, gone)))
     }
 
-    /// Asks the sender to repeat its packet with this cookie.
     pub(super) fn cookie(&self, to: SocketAddr, question: &Header, identity: U64, cookie: u64) -> Datagram {
         let sequence = question.sequence.get();
         (to, counting(&Cookie { identity, cookie: cookie.into(), ..Cookie::new(self.epoch, sequence) }, 0))
@@ -129,12 +127,10 @@ impl Deparser {
     }
 }
 
-/// The answer to a packet of another version of the format.
 pub(super) fn version(to: SocketAddr) -> Datagram {
     (to, Version::OURS.as_bytes().to_vec())
 }
 
-/// The wait that a packet answers.
 fn wait(origin: &Origin) -> Option<Wait> {
     let Asked::Retrieve { slot, generation, sequence } = origin.asked else { return None };
     Some(Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() })

@@ -1,10 +1,10 @@
-//! The queue of tasks on the wire: a program for a switch's pipeline, in a model of such a switch, with what it needs around it.
+//! The tasks program on the wire, in the model of a switch's pipeline.
 //!
-//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in
-//! front of a program, the deparser behind it, the controller beside it.
+//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the parser before a program, the deparser
+//! after it, and the controller.
 //!
-//! A call is one pass. The caller sends recirculated packets in again: at once, or after the delay of recirculation, with
-//! packets that arrive meanwhile in between.
+//! A call is one pass. The caller sends recirculated packets in again: at once, or after the delay of recirculation, interleaved with
+//! new packets.
 //!
 //! ```
 //! use midflight_asic::{AsicConfig, AsicTasks, Turn};
@@ -42,7 +42,7 @@ use std::net::SocketAddr;
 pub use config::{AsicConfig, AsicError, Program};
 pub use controller::{Controller, SlotEntry};
 
-/// The results of a pass, for its caller. `packet` and `again` clear it first.
+/// The results of a pass. `packet` and `again` clear it first.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
     /// Datagrams that leave the switch, in order.
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-/// A recirculating packet: its headers, and its payload.
+/// A recirculating packet: its headers and payload.
 #[derive(Clone, Debug)]
 pub struct Inside {
     packet: midflight_rmt::Packet,
@@ -70,17 +70,17 @@ pub struct Inside {
 pub struct Counters {
     /// Packets that went through the pipelines.
     pub passes: u64,
-    /// How many of them were recirculated.
+    /// Recirculated packets.
     pub rounds: u64,
-    /// Waits that were answered with "no task".
+    /// Waits answered with "no task".
     pub no_ops: u64,
-    /// Tasks that were given back although they had been acknowledged: the published program's searches do that.
+    /// Acknowledged tasks returned to their clients, by searches of the published program.
     pub returned: u64,
-    /// Packets that the program dropped. It should drop none that the parser lets through.
+    /// Packets that the program dropped: should be 0, because the parser filters them.
     pub dropped: u64,
 }
 
-/// The asic engine: the cluster's one task queue.
+/// The asic engine: the cluster's task queue.
 #[derive(Clone, Debug)]
 pub struct AsicTasks {
     config: AsicConfig,
@@ -90,10 +90,10 @@ pub struct AsicTasks {
 }
 
 impl AsicTasks {
-    /// A switch that has just started. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
+    /// A newly started switch. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
     ///
     /// # Errors
-    /// Where a bound of the configuration is violated, or the target has no room for the program.
+    /// If a bound of the configuration is violated, or the program does not fit the target.
     pub fn new(config: &AsicConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         Ok(Self {
             config: *config,
@@ -103,7 +103,7 @@ impl AsicTasks {
         })
     }
 
-    /// Takes one datagram and returns the verdict on it. What it causes is in `turn`.
+    /// Handles one datagram. Its effects are in `turn`.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
         turn.clear();
         let read = read(datagram, self.config.levels, &mut self.controller.stats);
@@ -112,7 +112,7 @@ impl AsicTasks {
             (refused, _) => self.controller.refuse(from, refused.err(), &mut turn.sent),
         };
         self.controller.count(verdict, 1);
-        // Nothing is to be copied: the pipeline has no table of slots of its own.
+        // Nothing to copy: the pipeline has no separate table of slots.
         self.controller.slots.forget_changes();
         verdict
     }
@@ -132,15 +132,15 @@ impl AsicTasks {
         }
     }
 
-    /// The controller frees slots that have been silent for too long. It visits a bounded number a call, and returns how many:
-    /// none for a lease's time after a pause between ticks.
+    /// The controller frees slots that have been silent for too long. Visits a bounded number of slots and returns how many; none for a
+    /// lease's time after a pause between ticks.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
         let visited = self.controller.tick(now_ns);
         self.controller.slots.forget_changes();
         visited
     }
 
-    /// The counters, and the gauges that the registers show. What became of an assigned task is not known.
+    /// The counters, and the gauges from the registers. The fate of an assigned task is unknown.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = self.controller.stats();
@@ -161,10 +161,10 @@ impl AsicTasks {
         self.pipeline.queued()
     }
 
-    /// Whether the registers agree with each other while nothing recirculates.
+    /// Whether the registers are consistent while nothing recirculates.
     ///
     /// # Errors
-    /// Says which do not.
+    /// Names the inconsistent ones.
     pub fn check_at_rest(&self) -> Result<(), String> {
         self.pipeline.check_at_rest()
     }

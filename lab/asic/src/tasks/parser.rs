@@ -5,23 +5,22 @@ use super::pipeline::Pipeline;
 use midflight_wire::{BY_REFERENCE, BlobRef, Preference, Retrieve, Submit, TaskInfo, Wait};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
-/// The payload: what a packet carries behind the fields that the parser reads. It stays with a packet that recirculates.
+/// The payload after the parsed fields. It stays with a packet that recirculates.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) from: SocketAddr,
     pub(super) asked: Asked,
 }
 
-/// What the packet asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    /// SUBMIT. `prefers`: its tasks prefer a place.
+    /// SUBMIT. `prefers`: its tasks have a placement preference.
     Submit { sequence: u32, client: u64, count: u8, prefers: bool },
     /// RETRIEVE.
     Retrieve { slot: u32, generation: u32, sequence: u32 },
 }
 
-/// The sender. The parser knows IPv4 only.
+/// The sender. The parser supports IPv4 only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     pub(super) from: SocketAddr,
@@ -36,8 +35,7 @@ pub(super) fn ipv4(from: SocketAddr) -> Option<Sender> {
     }
 }
 
-/// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs
-/// all 16 bytes.
+/// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs all 16 bytes.
 pub(super) fn submit(
     pipeline: &Pipeline,
     sender: Sender,
@@ -59,7 +57,6 @@ pub(super) fn submit(
     Some(Inside { packet, origin: Origin { from: sender.from, asked } })
 }
 
-/// A RETRIEVE of one slot.
 pub(super) fn retrieve(pipeline: &Pipeline, sender: Sender, retrieve: &Retrieve, wait: Wait) -> Inside {
     let Wait { slot, generation, sequence } = wait;
     let asked = Asked::Retrieve { slot: slot.get(), generation: generation.get(), sequence: sequence.get() };

@@ -20,17 +20,17 @@ pub(super) enum Told {
     Assigned(Assigned),
     /// A slot gets no task.
     NoOp,
-    /// What became of a SUBMIT's tasks.
+    /// Outcome of a SUBMIT's tasks.
     Submitted { taken: u32, refused: u32 },
-    /// A task that had been acknowledged is given back.
+    /// Returns an acknowledged task to its client.
     Returned,
-    /// Nothing more to do: it is dropped.
+    /// It ends: dropped.
     Ended,
     /// The program refuses it as malformed.
     Dropped,
 }
 
-/// A task as it is stored in its entry.
+/// A task as stored in its entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
     /// The lower half of its SUBMIT's token.
@@ -64,7 +64,6 @@ impl Pipeline {
         })
     }
 
-    /// Bytes of argument that an entry has.
     pub(super) fn argument_bytes(&self) -> usize {
         match self {
             Self::Safe { program, .. } => 4 * program.config().words as usize,
@@ -96,7 +95,7 @@ impl Pipeline {
         }
     }
 
-    /// One pass: returns what the packet means, then what its copies do.
+    /// One pass: the meaning of the packet, then of its copies.
     pub(super) fn pass(&mut self, packet: Packet, origin: &Origin) -> Vec<Told> {
         match self {
             Self::Safe { program, machine } => {
@@ -108,7 +107,6 @@ impl Pipeline {
         }
     }
 
-    /// Entries of each level.
     pub(super) fn queued(&self) -> [u32; 4] {
         let mut queued = [0; 4];
         for (level, queued) in (0..).zip(&mut queued).take(self.levels() as usize) {
@@ -117,7 +115,7 @@ impl Pipeline {
                 Self::Published { program, machine } => {
                     let read = |name| program.program().register(name).map(|r| machine.read(r, level, Word::Low));
                     let (add, retrieve) = (read("add_ptr").unwrap_or(0), read("retrieve_ptr").unwrap_or(0));
-                    // A pointer that was advanced wrongly, and is not repaired yet, is ahead of the other.
+                    // A pointer that was advanced wrongly and is not repaired yet is ahead of the other.
                     add.wrapping_sub(retrieve).cast_signed().max(0).cast_unsigned().min(program.config().size)
                 }
             };
@@ -157,7 +155,7 @@ fn bytes_of(words: &[u32]) -> [u8; 16] {
     bytes
 }
 
-/// The first words of its argument.
+/// `words`: words of its argument that an entry has.
 fn safe_task(words: usize, task: &TaskInfo) -> safe::Task {
     safe::Task {
         tid: task.tid.get(),
@@ -202,8 +200,7 @@ fn published_task(index: u8, task: &TaskInfo) -> published::Task {
     published::Task { tid: task.tid.get(), level: task.priority, resources: task.resources, words }
 }
 
-/// FULL carries the tasks back that were not taken, the last ones; where all were, the packet ends in silence. The deparser
-/// makes a SUBMIT_ACK of both.
+/// FULL returns the refused tasks, the last ones; if all were taken, the packet ends silently. The deparser makes a SUBMIT_ACK of both.
 fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
     if matches!(sent.to, To::Recirculated | To::Copied) {
         return Told::Round(sent.packet);
@@ -224,7 +221,7 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
             let taken = first(count.saturating_sub(tids.len() as u32));
             Told::Submitted { taken, refused: first(count) & !taken }
         }
-        // A search at the tail of a full queue: its task goes back to a client that was told that it had been taken.
+        // A search at the tail of a full queue: its task, although acknowledged, returns to its client.
         (Some(published::Answer::Full { .. }), None) => Told::Returned,
         (Some(published::Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
             let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
@@ -245,7 +242,7 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
     }
 }
 
-/// A bitmap of the first so many tasks.
+/// A bitmap of the first `count` tasks.
 fn first(count: u32) -> u32 {
     u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
 }

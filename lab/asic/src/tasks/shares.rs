@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 /// A source may take another entry only while it holds fewer than this many times the free ones.
 const TIMES_FREE: u32 = 8;
 
-/// Why a source gets no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// None is free.
@@ -16,7 +15,6 @@ pub(super) enum Refused {
     Share,
 }
 
-/// How many entries of a table each source holds.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     free: u32,
@@ -42,7 +40,6 @@ impl Shares {
         Ok(())
     }
 
-    /// An entry is free again.
     pub(super) fn give_back(&mut self, address: SocketAddr) {
         self.free += 1;
         self.drop_one(address);

@@ -1,4 +1,4 @@
-//! The executors' slots: the table in front of the program, and what the controller stores about each.
+//! The executors' slots: the table before the program, and the controller's records.
 
 use super::shares::{Refused, Shares};
 use super::{AsicConfig, SlotEntry};
@@ -8,7 +8,6 @@ use siphasher::sip::SipHasher24;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A registered executor slot.
 #[derive(Clone, Debug)]
 struct Slot {
     executor: u64,
@@ -20,12 +19,11 @@ struct Slot {
     address: SocketAddr,
     /// The counter of the last packet that named it.
     counter: u64,
-    /// The lower half of its executor's counter when it was registered, or a little less.
+    /// The lower half of its executor's counter at registration, or a little less.
     began: u32,
     heard_ns: u64,
 }
 
-/// What a record's slot and generation name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A slot of the sender.
@@ -67,12 +65,11 @@ impl Ended {
 
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    /// By number; the vacant ones among them are in `vacant`.
+    /// By number; `vacant` has the numbers without a slot.
     slots: Vec<Option<Slot>>,
     vacant: Vec<u32>,
     shares: Shares,
     by_owner: HashMap<(u64, u32), u32>,
-    /// Numbers of slots that were registered or freed, in order.
     changed: Vec<u32>,
     generations: Generations,
     idle_ns: u64,
@@ -96,7 +93,6 @@ impl Slots {
         }
     }
 
-    /// How many there are now.
     pub(super) fn registered(&self) -> u32 {
         self.by_owner.len() as u32
     }
@@ -118,7 +114,7 @@ impl Slots {
         (names, None)
     }
 
-    /// A repeat of the slot's last registration changes nothing, and does not count as a sign of life: it may be a copy.
+    /// A repeat of the slot's last registration changes nothing, and is no sign of life: it may be a copy.
     fn register_slot(
         &mut self,
         now: u64,
@@ -159,7 +155,6 @@ impl Slots {
         })
     }
 
-    /// What was registered or freed since the last call.
     pub(super) fn changed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.changed)
     }
@@ -180,7 +175,7 @@ impl Slots {
         slot.is_some_and(|slot| slot.generation == name.generation.get() && slot.address == from)
     }
 
-    /// What a record names. A slot of the sender counts as heard, if the packet's counter is later than all before.
+    /// Resolves a record's name. A slot of the sender counts as heard, if the packet's counter is later than all before.
     pub(super) fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: u64) -> Named {
         let Some(Some(slot)) = self.slots.get_mut(name.slot.get() as usize) else { return Named::Unknown };
         if slot.generation != name.generation.get() {
@@ -196,7 +191,7 @@ impl Slots {
         Named::Slot
     }
 
-    /// Frees a slot. If a task was assigned to it, the task's client notices that no result comes.
+    /// Frees a slot. If it had a task, the task's client notices that no result comes.
     pub(super) fn vacate(&mut self, number: u32) {
         if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) {
             self.by_owner.remove(&(slot.executor, slot.local));
@@ -206,7 +201,6 @@ impl Slots {
         }
     }
 
-    /// How often ticks had a pause.
     pub(super) fn gaps(&self) -> u64 {
         self.steadiness.gaps
     }
@@ -227,8 +221,7 @@ impl Slots {
     }
 }
 
-/// Numbers that nobody can guess, from a count under a key; none is 0. A cookie's message is longer than such a count, so
-/// the two share a key.
+/// Unpredictable numbers, from a count under a key; none is 0. A cookie's message is longer than such a count, so the two share a key.
 #[derive(Clone, Debug)]
 struct Generations {
     key: SipHasher24,
@@ -246,7 +239,7 @@ impl Generations {
     }
 }
 
-/// Whether ticks have come regularly for a lease. A switch that stood still could not hear anybody meanwhile.
+/// Whether the switch has ticked without a gap for a whole lease. After a gap, a peer's silence proves nothing.
 #[derive(Clone, Debug)]
 struct Steadiness {
     lease_ns: u64,

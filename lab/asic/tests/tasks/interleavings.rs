@@ -1,4 +1,4 @@
-//! No interleaving of what goes round loses a task or changes it.
+//! No interleaving of recirculated packets loses or changes a task.
 
 use crate::packets::{address, retrieve, slots, submit, switch, task};
 use midflight_asic::{AsicTasks, Inside, Program, Turn};
@@ -11,7 +11,6 @@ use rand::Rng;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A step: something arrives, or something comes round.
 #[derive(Clone, Debug)]
 enum Step {
     Submit(Vec<(u8, u8)>),
@@ -28,15 +27,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What has been submitted and what has come out, with what goes round in any order.
+/// Submitted tasks and results, with recirculation in any order.
 struct Crossing {
     switch: AsicTasks,
     names: Vec<SlotName>,
     round: Vec<Inside>,
     sequence: u32,
-    /// By submission and index: its mask, and whether it was acknowledged, and assigned.
+    /// By submission and index: mask, whether acknowledged, whether assigned.
     tasks: BTreeMap<(u32, u8), (u8, bool, bool)>,
-    /// Waits that are to be answered, by their sequences.
+    /// Unanswered waits, by sequence.
     waits: BTreeMap<u32, Wait>,
 }
 
@@ -116,7 +115,7 @@ impl Crossing {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
 
-    /// T1, T2, T7 on the wire: whatever comes between a packet and its next round, each acknowledged task is assigned once.
+    /// T1, T2, T7 on the wire: whatever comes between a packet's passes, each acknowledged task is assigned once.
     #[test]
     fn t1_each_acknowledged_task_is_assigned_once(steps in prop::collection::vec(step(), 1..120)) {
         let mut crossing = Crossing::new();
@@ -136,7 +135,7 @@ proptest! {
         prop_assert_eq!(crossing.switch.counters().dropped, 0);
     }
 
-    /// T1, T2, T11: packets that are repeated, late and forged, from executors that poll: the books balance after each.
+    /// T1, T2, T11: repeated, late and forged packets, from polling executors: the invariants hold after each.
     #[test]
     fn t1_books_balance_whatever_is_sent(input in prop::collection::vec(any::<u8>(), 0..2000)) {
         let told = interpret_asic(&input);
@@ -144,7 +143,7 @@ proptest! {
     }
 }
 
-/// Such input is worth its time: tasks are taken, refused, assigned, and strangers are met.
+/// Such input is useful: tasks are taken, refused and assigned, and strangers are refused.
 #[test]
 fn random_input_reaches_the_queue() {
     use Verdict::{ForeignSlot, Full, NoCookie, Replayed, SlotsFull, SlotsShare, SpoofedSlot, StaleRegister};

@@ -1,5 +1,5 @@
-//! The asic engine on the wire: what its parser, deparser and controller do with each packet, and that no interleaving of
-//! what goes round loses a task or changes it.
+//! The asic engine on the wire: parser, deparser and controller for each packet; no interleaving of recirculated packets loses or changes a
+//! task.
 
 mod interleavings;
 mod packets;
@@ -11,7 +11,7 @@ use midflight_wire::*;
 use packets::*;
 use std::net::SocketAddr;
 
-/// What a client said of a task comes out of both programs as it went in, but for what no entry holds.
+/// Both programs return a task as submitted, apart from fields that no entry has.
 #[test]
 fn an_assignment_says_what_the_submission_said() {
     for (program, bytes) in [(Program::Safe, 4), (Program::Safe, 12), (Program::Safe, 16), (Program::Published, 16)] {
@@ -40,7 +40,7 @@ fn an_assignment_says_what_the_submission_said() {
     }
 }
 
-/// T7: each of a SUBMIT's tasks is in one of the two bitmaps, though the published program says nothing of those that it took.
+/// T7: each of a SUBMIT's tasks is in one of the two bitmaps, though the published program does not report those that it took.
 #[test]
 fn t7_a_full_level_names_what_it_did_not_take() {
     for program in [Program::Safe, Program::Published] {
@@ -61,7 +61,7 @@ fn t7_a_full_level_names_what_it_did_not_take() {
     }
 }
 
-/// T11: what a pipeline has no place for is refused whole, and changes nothing.
+/// T11: a SUBMIT that does not fit a pipeline is refused completely, and changes nothing.
 #[test]
 fn t11_what_no_entry_holds_is_refused() {
     let mut switch = with_argument(4, Program::Safe, 2, 4);
@@ -87,7 +87,7 @@ fn t11_what_no_entry_holds_is_refused() {
     assert_eq!((switch.counters().passes, switch.counters().dropped), (0, 0));
 }
 
-/// The controller answers what the pipeline has no record of.
+/// The controller answers questions about records that the pipeline does not have.
 #[test]
 fn t10_the_switch_keeps_no_record_of_tasks() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -116,7 +116,7 @@ fn t14_slots_are_bounded_and_forgotten_when_they_are_silent() {
     assert!(matches!(parse(&sent[0].1), Ok(Packet::Reset(..))));
 }
 
-/// Ticks that were more than a third of a lease apart, here of a millisecond, forget nobody before another lease has passed.
+/// After a gap between ticks of more than a third of a lease, here of a millisecond, nothing expires before another lease has passed.
 #[test]
 fn t16_a_switch_that_stood_still_forgets_nobody_for_a_lease() {
     let mut switch = switch(Program::Safe, 1, 4);

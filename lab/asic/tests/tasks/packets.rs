@@ -1,4 +1,4 @@
-//! What clients and executors say, and what they hear.
+//! Packets of clients and executors, and the answers.
 
 use midflight_asic::{AsicConfig, AsicTasks, Program, Turn};
 use midflight_dataplane::Verdict;
@@ -11,12 +11,11 @@ pub(crate) const CLIENT: u64 = 0x5EED_0000_0000_0007;
 pub(crate) const EXECUTOR: u64 = 9;
 /// Of the client's submissions.
 pub(crate) const TOKEN: u64 = 0x70CE_0000_0000_0005;
-/// Where REGISTER and PROBE have their cookie.
+/// Position of the cookie in REGISTER and PROBE.
 const COOKIE_AT: std::ops::Range<usize> = 32..40;
-/// Where each packet has its epoch.
 const EPOCH_AT: std::ops::Range<usize> = 8..12;
 
-/// What was said of a datagram, and what left the switch.
+/// The outcome of a datagram, and the datagrams sent.
 pub(crate) type Told = (Verdict, Vec<(SocketAddr, Vec<u8>)>);
 
 pub(crate) fn address(host: u8) -> SocketAddr {
@@ -88,10 +87,9 @@ pub(crate) fn in_epoch(epoch: u32, mut datagram: Vec<u8>) -> Vec<u8> {
     datagram
 }
 
-/// A wait that nobody has.
+/// A wait of an unregistered slot.
 pub(crate) const SOMEBODY: Wait = Wait { slot: U32::new(0), generation: U32::new(0), sequence: U32::new(1) };
 
-/// A datagram and all that it causes, at once.
 pub(crate) fn give(switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Told {
     give_at(0, switch, from, datagram)
 }
@@ -104,7 +102,7 @@ pub(crate) fn give_at(now: u64, switch: &mut AsicTasks, from: SocketAddr, datagr
     (verdict, turn.sent)
 }
 
-/// The same packet with the cookie that it is answered by.
+/// The same packet with the cookie from its answer.
 pub(crate) fn with_cookie(now: u64, switch: &mut AsicTasks, from: SocketAddr, mut datagram: Vec<u8>) -> Vec<u8> {
     let (verdict, sent) = give_at(now, switch, from, &datagram);
     let [(to, answer)] = &sent[..] else { panic!("one answer: {sent:?}") };
@@ -115,7 +113,7 @@ pub(crate) fn with_cookie(now: u64, switch: &mut AsicTasks, from: SocketAddr, mu
     datagram
 }
 
-/// REGISTERED of a REGISTER that is sent with its cookie: the slots and the reason why they are not more.
+/// REGISTERED of a REGISTER with its cookie: the slots, and the reason for missing ones.
 pub(crate) fn registered(
     now: u64,
     switch: &mut AsicTasks,
@@ -144,7 +142,7 @@ pub(crate) fn acked(bytes: &[u8]) -> (u32, u32, u8) {
     (ack.taken.get(), ack.not_taken.get(), ack.reason)
 }
 
-/// How often something was counted.
+/// The count of a drop reason.
 pub(crate) fn counted(switch: &AsicTasks, verdict: Verdict) -> u64 {
     switch.stats().reasons[verdict as usize]
 }

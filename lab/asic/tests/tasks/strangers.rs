@@ -1,4 +1,4 @@
-//! Packets that are forged, repeated or late (T11, T13), and what one address may take (T14).
+//! Forged, repeated and late packets (T11, T13), and the share of an address (T14).
 
 use crate::packets::*;
 use midflight_asic::{AsicConfig, AsicTasks, Program};
@@ -6,7 +6,7 @@ use midflight_dataplane::Verdict;
 use midflight_wire::*;
 use std::net::SocketAddr;
 
-/// T13: a sender that does not repeat its cookie changes nothing, and is sent no more than it said.
+/// T13: a sender without its cookie changes nothing, and gets no more bytes than it sent.
 #[test]
 fn t13_a_slot_is_made_for_a_cookie() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -21,7 +21,7 @@ fn t13_a_slot_is_made_for_a_cookie() {
     assert_eq!(give_at(1_500, &mut switch, address(9), &later).0, Verdict::NoCookie, "its time is up");
 }
 
-/// Clients are not remembered, so a PROBE is never taken without.
+/// Clients are not remembered, so a PROBE always needs a cookie.
 #[test]
 fn t13_a_probe_is_answered_for_a_cookie() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -30,7 +30,7 @@ fn t13_a_probe_is_answered_for_a_cookie() {
     assert_eq!(give(&mut switch, address(2), &asked).0, Verdict::NoCookie);
 }
 
-/// The pipeline and its CANCEL take no cookie: what is sent to a forged address is shorter than what was said.
+/// The pipeline and its CANCEL take no cookie: the answer to a forged address is shorter than the request.
 #[test]
 fn t13_answers_without_a_cookie_are_shorter_than_their_questions() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -43,8 +43,7 @@ fn t13_answers_without_a_cookie_are_shorter_than_their_questions() {
     assert_eq!(give(&mut switch, address(1), &lively).1[0].1.len(), lively.len());
 }
 
-/// T13: a REGISTER that comes again names the slots again and keeps nobody alive; one of an earlier registration learns
-/// nothing.
+/// T13: a repeated REGISTER names the slots again and renews nothing; one of an earlier registration learns nothing.
 #[test]
 fn t13_an_old_registration_reveals_no_names() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -64,7 +63,7 @@ fn t13_an_old_registration_reveals_no_names() {
     assert_eq!(switch.stats().slots, 1, "the second slot was not heard since its registration");
 }
 
-/// T13: a copy of a packet that named a slot changes nothing, and keeps nobody alive.
+/// T13: a copy of a packet that named a slot changes nothing, and renews nothing.
 #[test]
 fn t13_what_comes_twice_is_replayed() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -81,7 +80,7 @@ fn t13_what_comes_twice_is_replayed() {
     assert_eq!((switch.tick(1_000), switch.stats().slots), (1, 0), "it was not heard");
 }
 
-/// T11, T13: RESET and RELEASED repeat the counter; RESET names waits as they were asked.
+/// T11, T13: RESET and RELEASED repeat the counter; RESET names waits as in the request.
 #[test]
 fn t11_nobody_speaks_for_anothers_slot() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -135,7 +134,7 @@ fn t14_a_second_executor_finds_slots() {
     assert_eq!((counted(&switch, Verdict::SlotsShare), counted(&switch, Verdict::SlotsFull)), (2, 1));
 }
 
-/// What an address gives back, or has lost by silence, it may have again.
+/// An address may reuse slots that it has returned or lost by silence.
 #[test]
 fn t14_slots_that_are_gone_count_no_more() {
     let config = AsicConfig { slots: 18, lease_ms: 30_000, ..AsicConfig::default() };
@@ -151,7 +150,7 @@ fn t14_slots_that_are_gone_count_no_more() {
     assert_eq!((names.len(), switch.stats().slots), (16, 16));
 }
 
-/// Whoever speaks another version is told ours, in eight bytes; who tells us is not answered.
+/// A packet of another version is answered by ours, in eight bytes; VERSION itself is not answered.
 #[test]
 fn t11_versions_are_told() {
     let mut switch = switch(Program::Safe, 1, 4);

@@ -1,4 +1,4 @@
-//! What a packet has on its way round, as the headers of `p4/headers.p4` lay it out.
+//! Contents of a recirculated packet, as laid out by the headers of `p4/headers.p4`.
 
 use super::{Task, Wait, level};
 use crate::around::ROUND;
@@ -12,11 +12,11 @@ pub(super) const OWE_NO_OP: u8 = 203;
 pub(super) const REPAIR_ADD: u8 = 204;
 pub(super) const REPAIR_RETRIEVE: u8 = 205;
 
-/// Where the records of REST and the task of a search begin, behind the header.
+/// Offset after the header of the records of REST and of the task of a search.
 const RECORD: usize = 48;
 const TASK: usize = 36;
 
-/// The operation, and all fields that later passes read: name, value, and in the frame the place behind the header and the bytes.
+/// The operation, and all fields that later passes read: name, value, and in the frame the offset after the header and the bytes.
 pub(super) struct Carried {
     pub(super) operation: u8,
     fields: Vec<(&'static str, u32, usize, usize)>,
@@ -58,7 +58,6 @@ impl Carried {
         Self { operation, fields: Vec::new(), sender: None, sequence: None }
     }
 
-    /// The name of its operation.
     pub(super) fn named(&self) -> &'static str {
         match self.operation {
             SWAP => "SWAP",
@@ -71,7 +70,7 @@ impl Carried {
         }
     }
 
-    /// Sent by this address, as the frame still says.
+    /// With this sender, whose address the frame still has.
     pub(super) fn from(mut self, sender: (u32, u16)) -> Self {
         self.sender = Some(sender);
         self
@@ -95,14 +94,14 @@ impl Carried {
         carried
     }
 
-    /// What goes on to another level.
+    /// A RETRIEVE for another level.
     pub(super) fn retrieve(level: u32, resources: u32, wait: &Wait) -> Self {
         let mut carried = Self::new(midflight_wire::Operation::Retrieve as u8);
         carried.asker(level, resources, wait, 16);
         carried
     }
 
-    /// A search; or, in the published program, what becomes of one: the task without a place.
+    /// A search; or, in the published program, its result: the task without a place.
     pub(super) fn search(operation: u8, search: &Search) -> Self {
         let mut carried = Self::new(operation);
         carried.asker(search.level, search.resources, &search.wait, 24);
@@ -128,7 +127,7 @@ impl Carried {
         carried
     }
 
-    /// What a pointer is to be.
+    /// A pointer's new value.
     pub(super) fn repair(operation: u8, level: u32, word: u32) -> Self {
         let mut carried = Self::new(operation);
         carried.fields.extend([("level", level, 2, 1), ("word", word, 4, 4)]);
@@ -145,7 +144,7 @@ impl Carried {
         self.fields.extend((0..).zip(words).map(|(word, (name, value))| (name, value.get(), at + 4 * word, 4)));
     }
 
-    /// A record of a SUBMIT has a level; a search's is its own.
+    /// A record of a SUBMIT has a level; a search has its own.
     fn task(&mut self, task: &Task, at: usize) {
         if at == RECORD {
             self.fields.push(("tprio", task.level.into(), at + 8, 0));
@@ -160,16 +159,16 @@ impl Carried {
         self.fields.extend((0..).zip(task.words).map(|(word, value)| ("tdesc", value, place(word), 4)));
     }
 
-    /// Where a frame is not so: the name of the first field.
+    /// The name of the first field that differs in a frame.
     pub(super) fn differs(&self, came_from: u16, frame: &[u8]) -> Option<String> {
         let read = |at: usize, bytes: usize| match bytes {
-            // A level, which an argument without a lawful length takes away.
+            // A level, which an argument of unlawful length invalidates.
             0 => level(&frame[(ROUND + at - 8).min(frame.len())..]).into(),
             1 => byte(frame, ROUND + at).into(),
             _ => word32(frame, ROUND + at),
         };
         let mut pairs = vec![("op", u32::from(byte(frame, MF + 3)), u32::from(self.operation))];
-        // Nobody waits for a repair.
+        // A repair has no answer.
         if ![REPAIR_ADD, REPAIR_RETRIEVE].contains(&self.operation) {
             pairs.push(("came_from", word16(frame, ROUND).into(), came_from.into()));
         }

@@ -1,5 +1,5 @@
-//! The model beside the switch: what must come out of a pass, and what the registers must be. `safe` and `published` have the two
-//! programs of `midflight_rmt`; here is what both have around them.
+//! The model: expected results of a pass, and expected registers. `safe` and `published` have the two programs of `midflight_rmt`; here are
+//! their common parts.
 
 mod carried;
 mod published;
@@ -15,12 +15,12 @@ use midflight_rmt::tasks::safe::Task;
 use midflight_wire::{Assign, Assignment, NoOp, Operation, Reset, SubmitAck, TaskInfo, Wait, counting, packet};
 use std::rc::Rc;
 
-/// The reason FULL: the wire's only one for tasks that were not taken.
+/// The reason FULL: the wire's only one for refused tasks.
 const FULL: u8 = 1;
-/// A user that nobody is.
+/// A user id that no user has.
 const NOBODY: u32 = u32::MAX;
 
-/// A packet on its way round, and the frame that it began as.
+/// A recirculating packet, and its original frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     packet: Packet,
@@ -28,18 +28,18 @@ pub(crate) struct Flight {
     came_from: u16,
 }
 
-/// What must come out of a pass.
+/// Expected result of a pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
     /// This frame by this port.
     pub(crate) frame: Option<(u16, Vec<u8>)>,
-    /// Packets that go round: [`Twin::differs`] compares them.
+    /// Recirculated packets: [`Twin::differs`] compares them.
     pub(crate) round: Vec<Flight>,
 }
 
-/// What a packet means that leaves a pass of the model.
+/// The meaning of a packet that leaves a pass of the model.
 enum Told {
-    /// It goes round.
+    /// It recirculates.
     Round(Packet),
     /// The slot is void.
     Reset,
@@ -47,13 +47,12 @@ enum Told {
     NoOp,
     /// A slot gets this task.
     Assigned(Assigned),
-    /// What became of a SUBMIT's tasks: two bitmaps. Records that no pass has parsed stay behind the answer.
+    /// Outcome of a SUBMIT's tasks: two bitmaps. Records that no pass has parsed stay after the answer.
     Submitted { taken: u32, refused: u32, unparsed: usize },
     /// It ends.
     Nothing,
 }
 
-/// A task, and where it came from.
 struct Assigned {
     client: (u32, u16),
     token: u32,
@@ -62,17 +61,16 @@ struct Assigned {
     task: Task,
 }
 
-/// A program of the model, in frames.
+/// A program of the model, with frames.
 trait Queue {
     /// The packet of a well-formed SUBMIT.
     fn submit(&self, frame: &[u8], count: usize) -> Packet;
-    /// The packet of a well-formed RETRIEVE, or what the checks in front say to it.
+    /// The packet of a well-formed RETRIEVE, or the result of the front's checks.
     fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, Told>;
-    /// One pass of a packet that a frame began.
+    /// One pass of a packet that began as a frame.
     fn pass(&mut self, packet: Packet, question: &[u8]) -> Vec<Told>;
-    /// What it has on its way round.
+    /// Contents of a recirculated packet.
     fn carried(&self, flight: &Flight) -> Carried;
-    /// All registers: the name in the switch, and what is in its cells.
     fn registers(&self) -> Vec<(&'static str, Vec<u32>)>;
 }
 
@@ -112,7 +110,7 @@ impl Twin {
         }
     }
 
-    /// One more pass of a packet that goes round.
+    /// One more pass of a recirculating packet.
     pub(crate) fn again(&mut self, flight: Flight) -> Expected {
         let Flight { packet, question, came_from } = flight;
         let told = self.queue.pass(packet, &question);
@@ -135,7 +133,7 @@ impl Twin {
         expected
     }
 
-    /// The frame of an answer. What the parser has left, and bytes behind the datagram, stay where they were.
+    /// The frame of an answer. Bytes that the parser has left, and bytes after the datagram, stay where they were.
     fn answer(&self, told: Told, question: &[u8]) -> Option<Vec<u8>> {
         let unparsed = match told {
             Told::Submitted { unparsed: records @ 1.., .. } => {
@@ -175,22 +173,20 @@ impl Twin {
         })
     }
 
-    /// The name of a packet that goes round, for counts.
     pub(crate) fn named(&self, flight: &Flight) -> &'static str {
         self.queue.carried(flight).named()
     }
 
-    /// The operation of a packet that goes round.
     pub(crate) fn operation(&self, flight: &Flight) -> u8 {
         self.queue.carried(flight).operation
     }
 
-    /// Where a frame that went round and the model's packet differ: the name of the first field.
+    /// The name of the first field in which a recirculated frame and the model's packet differ.
     pub(crate) fn differs(&self, flight: &Flight, frame: &[u8]) -> Option<String> {
         self.queue.carried(flight).differs(flight.came_from, frame)
     }
 
-    /// All registers: the name in the switch, and what is in its cells.
+    /// All registers: the name in the switch, and the values of its cells.
     pub(crate) fn registers(&self) -> Vec<(&'static str, Vec<u32>)> {
         self.queue.registers()
     }
@@ -226,12 +222,12 @@ fn assignment(assigned: &Assigned, asked: &Wait) -> Assignment {
     }
 }
 
-/// What a frame is for the switch, before any state decides.
+/// The class of a frame, before any state decides.
 enum Class {
     Forward,
     Controller,
     Malformed,
-    /// Of so many tasks.
+    /// Of this many tasks.
     Submit(usize),
     Retrieve,
 }
@@ -276,20 +272,18 @@ fn class(frame: &[u8]) -> Class {
     }
 }
 
-/// The checksum of an IP header is right.
+/// Whether the checksum of an IP header is right.
 fn is_intact(frame: &[u8]) -> bool {
     let mut sealed = frame.to_vec();
     frame::seal(&mut sealed);
     word16(frame, 12) != 0x0800 || byte(frame, IP) != 0x45 || sealed == frame
 }
 
-/// The wait of a RETRIEVE.
 fn wait(frame: &[u8]) -> Wait {
     let word = |at: usize| word32(frame, ROUND + 16 + at).into();
     Wait { slot: word(0), generation: word(4), sequence: word(8) }
 }
 
-/// The tasks of a SUBMIT.
 fn tasks(frame: &[u8], count: usize) -> Vec<Task> {
     (0..count).map(|at| task(&frame[MF + 56 + RECORD * at..])).collect()
 }
@@ -305,12 +299,12 @@ fn task(record: &[u8]) -> Task {
     }
 }
 
-/// The level that a record asks for; 0, which does not exist, where its argument has no lawful length: no program takes such a task.
+/// The level of a record; 0, which does not exist, if its argument has no lawful length: no program takes such a task.
 fn level(record: &[u8]) -> u8 {
     if (17..255).contains(&byte(record, 10)) { 0 } else { byte(record, 8) }
 }
 
-/// What the tables of `Bmv2::enter` make of a frame that is not the queue's.
+/// The result of `Bmv2::enter`'s tables for a frame that is not the queue's.
 fn forwarded(frame: &[u8]) -> Option<(u16, Vec<u8>)> {
     if word16(frame, 12) != 0x0800
         || word32(frame, IP + 16) >> 16 != around::NEIGHBOUR.1 >> 16

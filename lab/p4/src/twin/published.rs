@@ -1,4 +1,4 @@
-//! The published program. In the model it has no front, so the checks of RETRIEVEs are here.
+//! The published program. The model's has no front, so the checks of RETRIEVEs are here.
 
 use super::carried::{BACK, Carried, REPAIR_ADD, REPAIR_RETRIEVE, Rest, SWAP, Search};
 use super::{Assigned, Flight, Task, Told, tasks, wait};
@@ -16,7 +16,7 @@ const LAST: usize = 5;
 /// The field `ptr` of a REPAIR of `add_ptr`.
 const ADD: u32 = 1;
 
-/// A register of the switch: its name there, its name in the model, the lowest bit and the mask of what it holds of a cell there.
+/// A register of the switch: its name there, its name in the model, the lowest bit and the mask of its part of the model's cell.
 const REGISTERS: [(&str, &str, u32, u32); 18] = [
     ("Pipe.queue.pointers.add_ptr", "add_ptr", 0, u32::MAX),
     ("Pipe.queue.pointers.retrieve_ptr", "retrieve_ptr", 0, u32::MAX),
@@ -46,12 +46,11 @@ pub(super) struct Queue {
     counters: Vec<u32>,
 }
 
-/// A bitmap of the first so many tasks.
+/// A bitmap of the first `count` tasks.
 fn first(count: u32) -> u32 {
     u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
 }
 
-/// How many tasks the SUBMIT has that a packet began as.
 fn submitted(question: &[u8]) -> Option<u32> {
     (byte(question, MF + 3) == Operation::Submit as u8).then(|| byte(question, MF + 4).into())
 }
@@ -87,8 +86,8 @@ impl Queue {
         Ok(Self { program, machine, entered: entered.clone(), counters })
     }
 
-    /// What the model's answer is on the wire. FULL carries the tasks back that were not taken, the last ones; where all were, the
-    /// packet ends in silence. A search's task that finds no place again ends in silence too.
+    /// The model's answer on the wire. FULL returns the refused tasks, the last ones; if all were taken, the packet ends silently. So does
+    /// a search's task that finds no new place.
     fn told(&self, sent: Sent, question: &[u8]) -> Told {
         if matches!(sent.to, To::Recirculated | To::Copied) {
             return Told::Round(sent.packet);
@@ -191,7 +190,7 @@ impl super::Queue for Queue {
             (Some(Kind::Swap), _) => self.search(SWAP, flight),
             (Some(Kind::Repair), _) => {
                 let operation = if packet.get(f.ptr) == ADD { REPAIR_ADD } else { REPAIR_RETRIEVE };
-                // One of a search's task is sent by the executor, in the switch as in the model by its client.
+                // In the switch, the executor is the sender of a search's REPAIR; in the model, its client.
                 Carried::repair(operation, packet.get(f.rtrv_prio), packet.get(f.value))
             }
             (Some(Kind::OweNoOp), _) => {

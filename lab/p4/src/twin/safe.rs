@@ -62,7 +62,7 @@ impl Queue {
         Ok(Self { machine, program, entered: entered.clone() })
     }
 
-    /// With the address of the switch, which the answer has in the place of its sender.
+    /// With the switch's address, which the answer has as its sender.
     fn addressed(&self, packet: Packet, frame: &[u8]) -> Packet {
         packet.with(self.program.fields().own_ip, word32(frame, IP + 16))
     }

@@ -1,22 +1,22 @@
 //! Proofs that no packet meets two conditions at once.
 //!
-//! They are sound, not complete. All conditions of a stage are about the packet as it entered the stage, so two that contradict
-//! each other in one field exclude each other. Without such a proof, both may hold.
+//! They are sound, not complete. All conditions of a stage refer to the packet as it entered the stage, so two that contradict each other
+//! in one field exclude each other. Without such a proof, both may hold.
 
 use crate::field::{Field, Width};
 use crate::table::{Match, Relation, Table};
 
-/// A condition: all of these hold. Nothing at all is always true.
+/// A conjunction of literals. An empty one is always true.
 pub(super) type Condition = Vec<Literal>;
 
-/// Something about one field.
+/// A condition on one field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Literal {
     field: Field,
     relation: Relation,
 }
 
-/// The conditions under which a table runs its action number `action`, one for each way to get there.
+/// The conditions under which a table runs its action number `action`, one per path.
 pub(super) fn ways(table: &Table, action: usize) -> Vec<Condition> {
     let mut condition = gateways(table);
     let mut ways = Vec::new();
@@ -26,8 +26,8 @@ pub(super) fn ways(table: &Table, action: usize) -> Vec<Condition> {
         if entry.action == action {
             ways.push([condition.clone(), matches.clone()].concat());
         }
-        // The entries behind this one, and the default, run only if it does not match. A single literal can be negated. Of
-        // several any one may be false, so they give no condition.
+        // Later entries and the default run only if this entry does not match. Only a single literal can be negated: of several, any one
+        // may be false.
         if let [only] = matches[..] {
             condition.extend(negated(only));
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// Conditions that are proved to exclude each other do so, for all small values.
+        /// Conditions proved exclusive are exclusive for all small values.
         #[test]
         fn proofs_of_exclusion_are_sound(
             a in prop::collection::vec(literal(), 0..4),

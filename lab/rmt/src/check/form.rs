@@ -1,4 +1,4 @@
-//! What each table must look like on its own.
+//! Checks the form of each table.
 
 use super::uses::place;
 use crate::action::{Action, Destination, Effect, Op, Verb};

@@ -1,4 +1,4 @@
-//! The laws, applied once to a whole program.
+//! Applies the laws to a whole program.
 
 mod exclusive;
 mod form;

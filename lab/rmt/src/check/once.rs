@@ -1,4 +1,4 @@
-//! A packet accesses a register once, and writes each field once in a stage.
+//! A packet accesses a register once, and writes each field once per stage.
 
 use super::exclusive::{Condition, excluded, gateways, ways};
 use super::uses::{Written, action_writes, place};
@@ -7,7 +7,7 @@ use crate::field::At;
 use crate::program::Source;
 use crate::table::Table;
 
-/// Something done to one thing by one table, and when.
+/// A table's use of a register or field, and its conditions.
 struct Deed<T> {
     what: T,
     at: At,
@@ -34,7 +34,7 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Something that two tables may do to one packet.
+/// Finds something that two tables may do to one packet.
 fn clash<T: Copy + PartialEq>(a: &[Deed<T>], b: &[Deed<T>]) -> Option<(T, At, At)> {
     let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
     let mut same = pairs.filter(|(x, y)| x.what == y.what);
@@ -52,7 +52,7 @@ fn accesses(table: &Table) -> Vec<Deed<crate::Register>> {
         .collect()
 }
 
-/// The same, as the compiler sees it: by control flow, which is the gateways.
+/// Register accesses as the compiler sees them: by control flow, which is the gateways.
 fn shared(table: &Table) -> Vec<Deed<crate::Register>> {
     let accesses = table.actions.iter().filter_map(|action| action.access);
     accesses.map(|access| Deed { what: access.register, at: access.at, ways: vec![gateways(table)] }).collect()
@@ -64,7 +64,7 @@ fn writes(table: &Table) -> Vec<Deed<Written>> {
     all.map(|(what, at, i)| Deed { what, at, ways: ways(table, i) }).collect()
 }
 
-/// One write a field in an action.
+/// An action writes each field once.
 fn check_action_writes(source: &Source, table: &Table) -> Result<(), Refusal> {
     for action in &table.actions {
         let writes = action_writes(action);

@@ -52,9 +52,9 @@ fn check_read(source: &Source, writes: &Writes, field: Field, here: Place, read:
     }
 }
 
-/// The machine gives all operations of an action the values with which the packet entered the stage. In P4 they are statements, one
-/// after the other: both are the same where none reads what one before it has written. Two fields that are exchanged are no such case:
-/// in P4 a variable keeps one of them, which costs no stage.
+/// The machine gives all operations of an action the values from before the stage. In P4 they are sequential statements, which is the same
+/// if none reads what a previous one has written. An exchange of two fields is exempt: in P4 a variable keeps one of them, which costs no
+/// stage.
 fn check_statements(source: &Source, table: &crate::Table, action: &Action) -> Result<(), Refusal> {
     for (i, op) in action.ops.iter().enumerate() {
         let reads = |field: Field| [op.a, op.b].contains(&Operand::Field(field));

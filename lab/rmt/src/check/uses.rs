@@ -1,4 +1,4 @@
-//! What a table reads and writes.
+//! Reads and writes of a table.
 
 use crate::action::{Action, Destination, Effect, Verb};
 use crate::field::{At, Field, Operand};
@@ -7,7 +7,7 @@ use crate::refusal::Place;
 use crate::register::{Access, Index};
 use crate::table::{Relation, Table};
 
-/// Fields, and the lines that read them.
+/// Fields, and the source lines that read them.
 pub(crate) type Reads = Vec<(Field, At)>;
 
 /// Something that a packet has one of.
@@ -38,7 +38,6 @@ fn field(operand: Operand) -> Option<Field> {
     if let Operand::Field(field) = operand { Some(field) } else { None }
 }
 
-/// All that a table reads as the packet enters its stage.
 pub(crate) fn table_reads(table: &Table) -> Reads {
     let mut reads: Reads = table.keys.iter().map(|key| (key.field, key.at)).collect();
     for compare in &table.gateway {
@@ -73,7 +72,6 @@ fn access_reads(access: &Access) -> impl Iterator<Item = Field> {
     access.operands().filter_map(field).chain(index)
 }
 
-/// All that an action writes.
 pub(crate) fn action_writes(action: &Action) -> Vec<(Written, At)> {
     let fields = action.ops.iter().map(|op| (Written::Field(op.to), op.at));
     let output = action.access.iter().filter_map(|access| Some((Written::Field(access.output?.1), access.at)));
@@ -88,7 +86,6 @@ pub(crate) fn action_writes(action: &Action) -> Vec<(Written, At)> {
     fields.chain(output).chain(effects).collect()
 }
 
-/// The fields that a table writes.
 pub(crate) fn table_writes(table: &Table) -> Reads {
     let writes = table.actions.iter().flat_map(action_writes);
     writes.filter_map(|(what, at)| if let Written::Field(field) = what { Some((field, at)) } else { None }).collect()

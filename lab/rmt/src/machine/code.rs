@@ -1,4 +1,4 @@
-//! A compiled program: flat arrays, without names, with arguments filled in.
+//! A compiled program: flat arrays without names, with arguments filled in.
 
 use crate::action::{Action, Destination, Effect, Op, Verb};
 use crate::field::{Field, Operand, Space, Width};
@@ -18,11 +18,11 @@ pub(super) enum Source32 {
     Const(u32),
 }
 
-/// Where an arm of a stateful ALU takes its value from.
+/// Source of a stateful ALU arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ArmSource {
     Packet(Source32),
-    /// The cell, as it was.
+    /// The cell before the access.
     Word(Word),
 }
 
@@ -42,7 +42,7 @@ pub(super) enum GateRelation {
     Differs(Slot),
 }
 
-/// What an entry asks of a slot.
+/// An entry's condition on a slot.
 #[derive(Debug)]
 pub(super) enum Ask {
     Masked { slot: Slot, mask: u32, value: u32 },
@@ -57,13 +57,13 @@ pub(super) struct Step {
     pub(super) verb: Verb,
     pub(super) a: Source32,
     pub(super) b: Source32,
-    /// A table that runs after this one reads the old value, so this step writes when the stage ends.
+    /// A later table reads the old value, so this step writes at the end of the stage.
     pub(super) late: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Touch {
-    /// Of the first cell's first word, among all words.
+    /// Index of the first cell's first word among all words.
     pub(super) base: u32,
     pub(super) words: u32,
     pub(super) mask: u32,
@@ -72,7 +72,7 @@ pub(super) struct Touch {
     pub(super) index_mask: u32,
     pub(super) test: Option<(Word, Test, Source32)>,
     pub(super) second: Option<(Word, Test, Source32)>,
-    /// Low and high word where the test holds, then where it does not.
+    /// Low and high word if the test holds, then if it does not.
     pub(super) arms: [(Verb, ArmSource); 4],
     pub(super) output: Option<(Output, Slot)>,
     pub(super) late: bool,
@@ -88,7 +88,6 @@ pub(super) enum Ending {
     Pop,
 }
 
-/// An action with its arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) steps: Span,
@@ -114,7 +113,7 @@ pub(super) struct TableCode {
 #[derive(Debug)]
 pub(super) struct Selector {
     pub(super) slot: Slot,
-    /// For each value the entries that may match, in their order, among [`Code::candidates`].
+    /// For each value the entries that may match, in order, in [`Code::candidates`].
     pub(super) of: Vec<Span>,
 }
 
@@ -124,7 +123,6 @@ pub(super) struct Copied {
     pub(super) carries: Vec<(Slot, Slot)>,
 }
 
-/// The whole program.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     /// For each pipeline, the tables of each stage.
@@ -144,7 +142,7 @@ pub(super) struct Code {
     /// Metadata that egress gets from ingress, and metadata that is zero when egress starts.
     pub(super) bridged: Vec<Slot>,
     pub(super) unbridged: Vec<Slot>,
-    /// For each register its first word and its words a cell.
+    /// For each register its first word and its words per cell.
     pub(super) registers: Vec<(u32, u32)>,
     pub(super) words: usize,
 }
@@ -226,7 +224,7 @@ impl Code {
         TableCode { gates, entries, selector, default }
     }
 
-    /// The first key of 8 bits, where there are entries enough to select from.
+    /// The first key of 8 bits, if there are enough entries to select from.
     fn selector(&mut self, table: &Table, first: u32) -> Option<Selector> {
         let narrow = table.keys.iter().position(|key| key.field.width == Width::W8)?;
         if table.entries.len() < 2 {
@@ -329,7 +327,7 @@ impl Code {
         }
     }
 
-    /// To keep a word is to add nothing.
+    /// Keeping a word is adding 0.
     fn alu(&self, alu: Alu) -> (Verb, ArmSource) {
         let verb = match alu {
             Alu::Keep | Alu::Add(_) => Verb::Add,

@@ -15,40 +15,39 @@ use std::sync::Arc;
 pub use packet::Packet;
 pub(crate) use run::SLOTS;
 
-/// A running program. Its registers are all that it keeps between packets, so two machines of one program are compared and
-/// hashed by them.
+/// A running program. It keeps only its registers between packets, so two machines of one program are compared and hashed by them.
 #[derive(Clone, Debug)]
 pub struct Machine {
     code: Arc<Code>,
-    /// All cells of all registers, in the order of their declaration.
+    /// All cells of all registers, in declaration order.
     words: Box<[u32]>,
 }
 
-/// Where a packet goes that leaves a pass.
+/// Destination of a packet that leaves a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum To {
-    /// Out of this port.
+    /// An egress port.
     Port(u32),
-    /// To the receiver that its address fields name.
+    /// The receiver in its address fields.
     Requester,
     /// Back into the switch, after the delay of recirculation.
     Recirculated,
-    /// The same, and it is a mirrored copy: headers only.
+    /// Like `Recirculated`, for a mirrored copy: headers only.
     Copied,
-    /// Nowhere, under this reason.
+    /// Dropped for this reason.
     Dropped(&'static str),
 }
 
 /// A packet that leaves a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
-    /// Where it goes.
+    /// Destination of the packet.
     pub to: To,
-    /// As it is now.
+    /// The packet after the pass.
     pub packet: Packet,
 }
 
-/// A packet between the pipelines, in the traffic manager: with what ingress bridged, and with a place to go to.
+/// A packet between the pipelines, in the traffic manager, with its bridged metadata and destination.
 ///
 /// Packets to one port keep their order there; those to different ports do not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,32 +58,30 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Where ingress sends it. Egress does nothing with a dropped packet.
+    /// The destination from ingress. Egress does nothing with a dropped packet.
     #[must_use]
     pub fn to(&self) -> To {
         self.to
     }
 
-    /// As ingress left it.
+    /// The packet after ingress.
     #[must_use]
     pub fn packet(&self) -> &Packet {
         &self.packet
     }
 
-    /// What ingress bridged.
     #[cfg(feature = "check")]
     pub(crate) fn bridged(&self) -> &[u32] {
         &self.bridged
     }
 
-    /// A crossing of these parts.
     #[cfg(feature = "check")]
     pub(crate) fn of(to: To, packet: Packet, bridged: Box<[u32]>) -> Self {
         Self { to, packet, bridged }
     }
 }
 
-/// What leaves a pass: the packet itself, then the copies of ingress and egress.
+/// The packets that leave a pass: the packet itself, then the copies of ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outputs {
     /// The packet that came in.
@@ -121,8 +118,8 @@ impl Machine {
         Packet::new(self.code.headers)
     }
 
-    /// An empty packet with records, each with one value for each field of the record, in the order of its declaration. The first
-    /// is in the header; the others follow as passes remove records.
+    /// An empty packet with records, each with one value per field of the record, in declaration order. The first is in the header; the
+    /// others follow as passes remove records.
     #[must_use]
     pub fn packet_with_records(&self, records: &[&[u32]]) -> Packet {
         let mut packet = self.packet();
@@ -152,7 +149,7 @@ impl Machine {
         run::egress(&self.code, &mut self.words, crossing)
     }
 
-    /// A word of a register, as the controller reads it.
+    /// Reads a word of a register, as the controller does.
     #[must_use]
     pub fn read(&self, register: Register, cell: u32, word: Word) -> u32 {
         self.words[self.at(register, cell, word)]
@@ -164,13 +161,12 @@ impl Machine {
         self.words[at] = value;
     }
 
-    /// All words of all registers, in the order of their declaration.
+    /// All words of all registers, in declaration order.
     #[cfg(feature = "check")]
     pub(crate) fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// The same, to be replaced.
     #[cfg(feature = "check")]
     pub(crate) fn words_mut(&mut self) -> &mut [u32] {
         &mut self.words

@@ -6,7 +6,7 @@ use crate::field::{Field, Space};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
     pub(super) header: Box<[u32]>,
-    /// Records behind the first, which is in the header; the last one first, so that removing one is a truncation.
+    /// Records after the first, which is in the header; the last one first, so that removing one is a truncation.
     pub(super) tail: Vec<u32>,
 }
 
@@ -28,26 +28,24 @@ impl Packet {
         self.header[usize::from(field.index)] = value & field.width.mask();
     }
 
-    /// The same, with this in a header field.
+    /// The same packet with this value in a header field.
     #[must_use]
     pub fn with(mut self, field: Field, value: u32) -> Self {
         self.set(field, value);
         self
     }
 
-    /// Its header fields, in the order of their declaration.
     #[cfg(feature = "check")]
     pub(crate) fn header(&self) -> &[u32] {
         &self.header
     }
 
-    /// A packet of these header fields and this tail.
     #[cfg(feature = "check")]
     pub(crate) fn of(header: Box<[u32]>, tail: Vec<u32>) -> Self {
         Self { header, tail }
     }
 
-    /// The words of the records behind the first: one a field of the record, the last record first.
+    /// The words of the records after the first: one per field of the record, the last record first.
     #[must_use]
     pub fn tail(&self) -> &[u32] {
         &self.tail

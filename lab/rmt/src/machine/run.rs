@@ -1,5 +1,5 @@
-//! The interpreter. A stage reads values as they were when the packet entered it: a write to a field that a later table still
-//! reads is delayed until the stage ends.
+//! The interpreter. A stage reads values from before the stage: a write to a field that a later table still reads is delayed until the
+//! stage ends.
 
 use super::code::{
     ArmSource, Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch,
@@ -8,10 +8,9 @@ use super::{Crossing, Outputs, Packet, Sent, To};
 use crate::action::Verb;
 use crate::register::{Output, Test};
 
-/// Fields at most: more than a switch has containers, and as many as a [`Slot`] can name.
+/// Maximum number of fields: more than a switch has containers, and as many as a [`Slot`] can name.
 pub(crate) const SLOTS: usize = 1 << Slot::BITS;
 
-/// A packet in a pipeline.
 struct Pass<'a> {
     code: &'a Code,
     words: &'a mut [u32],
@@ -72,7 +71,7 @@ impl<'a> Pass<'a> {
         Self { code, words, phv, late_slots, late_values, lates: 0, to, mirror, pop }
     }
 
-    /// Parser, stages and deparser of one pipeline; and the copy that it was asked for.
+    /// Parser, stages and deparser of one pipeline. Returns the requested copy.
     fn through(&mut self, pipeline: usize, packet: &mut Packet) -> Option<Packet> {
         let code = self.code;
         self.phv[..code.headers].copy_from_slice(&packet.header);
@@ -224,7 +223,6 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The copy that this pipeline was asked for.
     fn copy(&mut self) -> Option<Packet> {
         let mirror = &self.code.mirrors[usize::from(self.mirror.take()?)];
         let mut copy = Packet::new(self.code.headers);
@@ -247,7 +245,7 @@ fn holds(test: Test, word: u32, value: u32) -> bool {
     }
 }
 
-/// An ALU, on its two sources; setting takes the second. Deposits also read their destination, so they are not done here.
+/// Computes an ALU operation on two sources; `Set` takes the second. Deposits also read their destination, so they are not computed here.
 fn compute(verb: Verb, a: u32, b: u32) -> u32 {
     match verb {
         Verb::Set => b,

@@ -1,4 +1,4 @@
-//! The machine against a second, simple interpreter of the same program, in which each stage reads a copy of its input.
+//! Compares the machine with a second, simple interpreter of the same program, in which each stage reads a copy of its input.
 
 use super::*;
 use crate::action::{Effect, Op, Verb};
@@ -14,7 +14,7 @@ type Fields = HashMap<Field, u32>;
 
 struct Reference<'a> {
     source: &'a Source,
-    /// Of each register its cells, low and high.
+    /// Cells of each register, low and high.
     registers: Vec<Vec<[u32; 2]>>,
 }
 
@@ -23,12 +23,12 @@ impl<'a> Reference<'a> {
         Self { source, registers: source.registers.iter().map(|r| vec![[0; 2]; r.cells as usize]).collect() }
     }
 
-    /// The fields at the end of ingress, and where the packet goes.
+    /// Returns the fields at the end of ingress, and the destination.
     fn pass(&mut self, mut fields: Fields) -> (Fields, To) {
         let mut to = To::Dropped("unrouted");
         for stage in 0..12 {
             let before = fields.clone();
-            // In reverse: the order of a stage's tables means nothing.
+            // In reverse: the order of a stage's tables must not matter.
             for table in self.source.tables.iter().rev().filter(|table| table.stage == stage) {
                 if let Some((action, arguments)) = chosen(table, &before) {
                     self.run(action, arguments, &before, &mut fields, &mut to);
@@ -152,7 +152,7 @@ fn chosen<'a>(table: &'a Table, fields: &Fields) -> Option<(&'a Action, &'a [u32
     }
 }
 
-/// Numbers of which a table is made; each means something modulo what there is to choose from.
+/// Random numbers for a table; each is taken modulo the number of choices.
 type Draw = (usize, [u8; 8], [u32; 3]);
 
 /// Header fields that tables share: four of 32 bits, two of 8.
@@ -168,7 +168,7 @@ fn add_table(b: &mut Builder, all: &[Field], taken: &mut Vec<(usize, Field)>, nu
     let [gate, gate_field, to, a, verb, key, stateful, test] = choices.map(usize::from);
     let (wide, narrow) = (&all[..4], &all[4..]);
     let (to, a) = (wide[to % 4], wide[a % 4]);
-    // One write for each field in a stage: a written field is not chosen again.
+    // One write per field and stage: a written field is not chosen again.
     let mut claim = |field: Field| {
         let free = !taken.contains(&(stage, field));
         taken.push((stage, field));
@@ -223,7 +223,7 @@ fn add_table(b: &mut Builder, all: &[Field], taken: &mut Vec<(usize, Field)>, nu
 }
 
 proptest! {
-    /// All tables of a stage see the packet as it came to the stage, whatever their order; what they write is there for the next.
+    /// All tables of a stage see the packet as it entered the stage, in any order; the next stage sees their writes.
     #[test]
     fn stages_are_parallel(
         draws in prop::collection::vec((0usize..3, any::<[u8; 8]>(), prop::array::uniform3(prop_oneof![0u32..8, any::<u32>()])), 1..8),
@@ -237,7 +237,7 @@ proptest! {
         }
         let port = Action::new("port").forward(Destination::Port(all[0].into()));
         b.table(Pipeline::Ingress, 3, "port").when(all[4].below(9)).run(&port);
-        // Eight registers may be in one stage, because this test is not about budgets. A gateway must not compare a difference.
+        // Allows eight registers in one stage, because this test is not about budgets. A gateway must not compare a difference.
         let target = Target { stateful_alus: 9, map_rams: 99, ..Target::TOFINO_1 };
         let Ok(program) = b.build(&target) else { return Err(TestCaseError::reject("a gateway on a difference")) };
         let (mut machine, mut reference) = (Machine::load(&program), Reference::new(&program.source));
@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-/// A list of records, one a pass.
+/// Each pass consumes one record.
 #[test]
 fn records_come_off_one_a_pass() {
     let mut b = Builder::new("records");

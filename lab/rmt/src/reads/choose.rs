@@ -1,6 +1,6 @@
-//! Which replica gets a READ of a stable key group: the papers' translation table, without a multiplication. The lot, 32 bits, draws
-//! number ⌊lot · n / 2^32⌋ of n candidates. For n of 2, 4 and 8 these are its top bits; for the others tables find it, before it is
-//! known who the candidates are.
+//! Chooses the replica for a READ of a stable key group: the papers' translation table, without a multiplication. A random number of 32
+//! bits selects candidate ⌊random · n / 2^32⌋ of n. For n of 2, 4 and 8 these are its top bits; for other n tables find it, before the
+//! candidates are known.
 
 use super::fields::{Fields, REPLICAS, role};
 use crate::Pipeline::Ingress;
@@ -18,7 +18,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields) {
     choose(b, f);
 }
 
-/// Stages 1 to 4: which of n the lot draws. The entries say what is below each bound; the first that matches wins.
+/// Stages 1 to 4: which of n the random number selects. The entries cover the values below each bound; the first match wins.
 fn draw(b: &mut Builder, f: &Fields, stage: usize, n: u64, drawn: Field) {
     let table = b.table(Ingress, stage, format!("draw of {n}")).ternary(f.lot);
     let set = Action::new("draw").set(drawn, argument(0));
@@ -40,7 +40,7 @@ fn below(end: u32) -> impl Iterator<Item = Match> {
     })
 }
 
-/// Stages 3 to 5: who should get READs: not the leader while writes are under way.
+/// Stages 3 to 5: preferred replicas: not the leader while writes are in flight.
 fn wanted(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     b.table(Ingress, 4, "wanted").run(&Action::new("wanted").set(i.wanted, i.eligible));
@@ -49,7 +49,7 @@ fn wanted(b: &mut Builder, f: &Fields) {
     busy.when(i.answered.differs(i.last)).run(&avoid).note("writes are under way: not to the leader");
 }
 
-/// Stages 6 to 8: replicas whose matched index is not below the key group's, as each stage has compared them.
+/// Stages 6 to 8: replicas whose matched index is not below the key group's, as compared in each stage.
 fn caught(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let slots: [(usize, &[usize]); 3] = [(6, &[0, 1]), (7, &[2, 3, 4, 5]), (8, &[6, 7])];
@@ -67,14 +67,14 @@ fn caught(b: &mut Builder, f: &Fields) {
     }
 }
 
-/// Stage 9: who may answer, and who should.
+/// Stage 9: possible and preferred candidates.
 fn candidates(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let candidates = Action::new("candidates").and(i.all, i.consistent, i.eligible).and(i.few, i.consistent, i.wanted);
     b.table(Ingress, 9, "candidates").run(&candidates).note("consistent, with an address and a weight");
 }
 
-/// Stage 10: one of them by lot. If nobody else is left, the leader after all.
+/// Stage 10: selects one by the random number; the leader if no other is left.
 fn choose(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let chosen = Action::new("choose").set(f.to, argument(0));
@@ -94,7 +94,7 @@ fn choose(b: &mut Builder, f: &Fields) {
     left.run(&Action::new("all").set(f.to, i.all)).note("only the leader is left, or nobody");
 }
 
-/// What says that the lot draws this one of n: the four fields, and the lot's top bits.
+/// Matches random numbers that select this one of n: the four fields, and the number's top bits.
 fn draws(n: u32, number: u32) -> [Match; 5] {
     let mut matches = [ANY; 5];
     match [3, 5, 6, 7].iter().position(|&tabled| tabled == n) {

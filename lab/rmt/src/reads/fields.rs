@@ -1,6 +1,6 @@
-//! The header fields of the packets, and the metadata that stages pass to later ones.
+//! The packets' header fields, and the metadata between stages.
 //!
-//! A replica is a bit: the lowest is slot 0. So a set of replicas and one of them are the same kind of field.
+//! A replica is a bit: the lowest is slot 0. So a set of replicas and a single one use the same kind of field.
 
 use super::Config;
 use crate::Width::{W8, W16, W32};
@@ -21,16 +21,16 @@ kinds! {
     WriteReply = 4, "WRITE_REPLY";
     /// controller → switch: a session begins, or a HEARTBEAT extends it. The parser accepts it from the controller's port only.
     Session = 16, "SESSION";
-    /// controller → switch: the session has ended. Likewise.
+    /// controller → switch: the session has ended. Accepted likewise.
     End = 17, "END";
 }
 
 fields! {
-    /// The header fields. A packet has all of them; those that its kind does not name mean nothing.
+    /// The header fields. Every packet has all of them; those that its kind does not use are undefined.
     pub struct Fields(b, config) {
         /// [`Kind`]. A refused request leaves as its reply.
         pub op: Field = b.header("op", W8),
-        /// The place of its set. This and the next three are what the table of sets says.
+        /// The place of its set. The table of sets gives this and the next three.
         pub place: Field = b.header("place", W32),
         /// The set has 2^this key groups.
         pub bits: Field = b.header("bits", W8),
@@ -38,7 +38,7 @@ fields! {
         pub relaxed: Field = b.header("relaxed", W8),
         /// 1: the policy avoids the leader.
         pub avoid: Field = b.header("avoid", W8),
-        /// The time, in the switch's units; in SESSION and END when the lease ends.
+        /// The time, in the switch's units; in SESSION and END the end of the lease.
         pub now: Field = b.header("now", W32),
         /// A random number.
         pub lot: Field = b.header("lot", W32),
@@ -46,21 +46,21 @@ fields! {
         pub sid: [Field; 2] = ["sid_term", "sid_number"].map(|name| b.header(name, W32)),
         /// The upper half of SEQ.
         pub seq_high: Field = b.header("seq_high", W32),
-        /// Its lower half, the only one that the switch counts with.
+        /// The lower half of SEQ, the only one that the switch counts with.
         pub seq: Field = b.header("seq", W32),
         /// The upper half of LOG_IDX, and of s in SESSION.
         pub index_high: Field = b.header("index_high", W32),
-        /// Its lower half.
+        /// The lower half of LOG_IDX.
         pub index: Field = b.header("index", W32),
         /// The upper half of the key's hash.
         pub hash: Field = b.header("hash", W32),
-        /// The port of `client`; 0: a reply that is for nobody.
+        /// The port of `client`; 0: a reply without a client.
         pub client_port: Field = b.header("client_port", W16),
-        /// WRITE_REPLY: who has the index. SESSION: who has an address and a weight.
+        /// WRITE_REPLY: the replicas that have the index. SESSION: those with an address and a weight.
         pub replicas: Field = b.header("replicas", W8),
         /// The replica that a reply comes from; in SESSION the leader.
         pub from: Field = b.header("from", W8),
-        /// The replica that the packet goes to; 0: to the client.
+        /// The destination replica; 0: the client.
         pub to: Field = b.header("to", W8),
         /// `status`, as on the wire.
         pub status: Field = b.header("status", W8),
@@ -68,80 +68,69 @@ fields! {
         pub flags: Field = b.header("flags", W8),
         /// How much of the packet is cut off: [`Cut`](super::Cut).
         pub cut: Field = b.header("cut", W8),
-        /// What became of it: [`Did`](super::Did). In a switch the counter of an entry of `route`.
+        /// Outcome: [`Did`](super::Did). In a switch the counter of an entry of `route`.
         pub did: Field = b.header("did", W8),
         /// SESSION: 1: it begins.
         pub begins: Field = b.header("begins", W8),
-        /// SESSION: 1: no write has been under way for a while.
+        /// SESSION: 1: no write for a while.
         pub idle: Field = b.header("idle", W8),
-        /// SESSION: the number under which key groups know it.
+        /// SESSION: the number that key groups store for it.
         pub generation: Field = b.header("generation", W32),
-        /// SESSION: one more than the lower half of the index that each replica has, and 0 below the session's.
+        /// SESSION: one more than the lower half of each replica's index, and 0 below the session's.
         pub matched: [Field; REPLICAS] = from_fn(|slot| b.header(format!("matched_{slot}"), W32)),
         pub(super) inside: Inside = Inside::declared(b, config),
     }
 }
 
 fields! {
-    /// Metadata.
     pub(super) struct Inside(b, _config) {
-        /// What kind of packet it is: [`kind`].
+        /// Kind of packet: [`kind`].
         pub(super) kind: Field = b.metadata("kind", W8),
-        /// What is done with it: [`role`].
+        /// Handling of the packet: [`role`].
         pub(super) role: Field = b.metadata("role", W8),
-        /// 1: the session's lease runs.
+        /// 1: the session's lease is valid.
         pub(super) active: Field = b.metadata("active", W8),
-        /// The session's SID.
         pub(super) sid: [Field; 2] = ["own_term", "own_number"].map(|name| b.metadata(name, W32)),
-        /// The upper half of s.
         pub(super) start_high: Field = b.metadata("own_start_high", W32),
-        /// Its lower half.
         pub(super) start: Field = b.metadata("own_start", W32),
         /// 0: the packet's SID has the session's term; the session's number; LOG_IDX has the upper half of s.
         pub(super) differs: [Field; 3] = ["term_differs", "number_differs", "high_differs"].map(|name| b.metadata(name, W32)),
         /// The session's last SEQ, before this packet.
         pub(super) last: Field = b.metadata("last", W32),
-        /// 1: a reply's SEQ was never given.
+        /// 1: a reply's SEQ was never assigned.
         pub(super) beyond: Field = b.metadata("beyond", W8),
-        /// The session's generation.
         pub(super) generation: Field = b.metadata("own_generation", W32),
-        /// Its leader.
         pub(super) leader: Field = b.metadata("leader", W8),
         /// The cell of the packet's key group.
         pub(super) cell: Field = b.metadata("cell", W32),
-        /// The generation in which that was written last.
+        /// The generation in which that cell was last written.
         pub(super) known: Field = b.metadata("known", W32),
         /// 1: in an earlier session. The entry counts as stable, SEQ 0, index s.
         pub(super) lazy: Field = b.metadata("lazy", W8),
-        /// Its SEQ.
         pub(super) group_seq: Field = b.metadata("group_seq", W32),
-        /// The largest SEQ that was answered.
         pub(super) answered: Field = b.metadata("answered", W32),
-        /// The key group's index.
         pub(super) at: Field = b.metadata("at", W32),
         /// 1: a reply's index is below it.
         pub(super) below: Field = b.metadata("below", W8),
-        /// 1: the key group is stable.
         pub(super) stable: Field = b.metadata("is_stable", W8),
         /// 1: this replica's matched index is not below the key group's.
         pub(super) caught: [Field; REPLICAS] = from_fn(|slot| b.metadata(format!("caught_{slot}"), W8)),
-        /// Who has the key group's index.
         pub(super) consistent: Field = b.metadata("consistent", W8),
-        /// Who has an address and a weight.
+        /// Replicas with an address and a weight.
         pub(super) eligible: Field = b.metadata("eligible", W8),
         /// The same without the leader, while that is avoided.
         pub(super) wanted: Field = b.metadata("wanted", W8),
-        /// Who may answer.
+        /// Replicas that may answer.
         pub(super) all: Field = b.metadata("all", W8),
-        /// Who should.
+        /// Preferred ones of these.
         pub(super) few: Field = b.metadata("few", W8),
-        /// Which of 3, of 5, of 6, of 7 the lot draws.
+        /// The random selection of 3, of 5, of 6, of 7.
         pub(super) drawn: [Field; 4] = ["of_3", "of_5", "of_6", "of_7"].map(|name| b.metadata(name, W8)),
     }
 }
 
 values! {
-    /// What the packet alone says.
+    /// A packet's kind, from the packet alone.
     kind {
         /// READ
         READ = 1,
@@ -149,15 +138,15 @@ values! {
         WRITE = 2,
         /// A WRITE_REPLY that may close its key group.
         CLOSE = 3,
-        /// NOT_LEADER or REORDERED: the write may still be under way.
+        /// NOT_LEADER or REORDERED: the write may still be in flight.
         NOTE = 4,
         /// The reply to a leader-only READ.
         LEADERS = 5,
-        /// The same, and it is BEHIND, which a leader never is.
+        /// The same, with BEHIND, which a leader never is.
         LATE = 6,
         /// Another READ_REPLY.
         REPLY = 7,
-        /// The same, and the replica does not have LOG_IDX.
+        /// The same, from a replica that lacks LOG_IDX.
         BEHIND = 8,
         /// SESSION
         SESSION = 9,
@@ -167,7 +156,7 @@ values! {
 }
 
 values! {
-    /// What is done with the packet, as the session says, later as the key group says.
+    /// Handling of the packet, from the session, later from the key group.
     role {
         /// To a replica.
         READ = 1,
@@ -177,7 +166,7 @@ values! {
         REFUSE = 3,
         /// Closes its key group, and goes to the client.
         CLOSE = 4,
-        /// Says that a write is answered, and goes to the client.
+        /// Marks a write as answered, and goes to the client.
         NOTE = 5,
         /// Goes to the client.
         PASS = 6,
@@ -187,11 +176,11 @@ values! {
         ODD = 8,
         /// Turned back: to the leader.
         TURN = 9,
-        /// To the client, who must ask again.
+        /// To the client, which must retry.
         LATE = 10,
-        /// The controller's.
+        /// From the controller.
         SESSION = 11,
-        /// The controller's.
+        /// From the controller.
         END = 12,
     }
 }

@@ -9,7 +9,6 @@ const ANY: Match = Match::ANY;
 const YES: Match = Match::is(1);
 const NO: Match = Match::is(0);
 
-/// The registers that the controller knows.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     pub(super) generation: Register,
@@ -30,7 +29,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Groups {
     Groups { generation, seq, index, replicas, stable }
 }
 
-/// Stages 0 and 1: the top bits of the hash, as many as the set has; above them the set's place.
+/// Stages 0 and 1: the hash's top bits, as many as the set has; above them the set's place.
 fn cell(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let table = b.table(Ingress, 0, "key group").exact(f.bits);
@@ -53,8 +52,7 @@ fn register(b: &mut Builder, config: Config, stage: usize, name: &str, cell: Cel
     b.register(Ingress, stage, name, cell, 1 << config.cell_bits())
 }
 
-/// Stage 2: the session in which the entry was written last. Only a WRITE that is taken writes it, because only that writes
-/// all words.
+/// Stage 2: the session in which the entry was last written. Only an accepted WRITE changes it, because only that writes all words.
 fn generation(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let register = register(b, config, 2, "group_generation", Cell::W32);
@@ -93,7 +91,7 @@ fn seq(b: &mut Builder, f: &Fields, config: Config) -> Register {
     register
 }
 
-/// Stages 3 to 5: what the key group says of a reply.
+/// Stages 3 to 5: checks a reply against its key group.
 fn checks(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let becomes = |name: &str, role| Action::new(name).set(i.role, role);
@@ -113,7 +111,7 @@ fn checks(b: &mut Builder, f: &Fields) {
     b.table(Ingress, 5, "odd").when(i.role.is(role::ODD)).run(&turn).note("the same");
 }
 
-/// Stage 4: the index. A reply that closes raises it.
+/// Stage 4: the index. A closing reply raises it.
 fn index(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let register = register(b, config, 4, "group_index", Cell::W32);
@@ -151,7 +149,7 @@ fn replicas(b: &mut Builder, f: &Fields, config: Config) -> Register {
     register
 }
 
-/// Stage 5: whether no write is on its way.
+/// Stage 5: whether no write is in flight.
 fn stable(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let register = register(b, config, 5, "group_stable", Cell::W8);

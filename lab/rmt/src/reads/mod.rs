@@ -1,14 +1,13 @@
-//! The reads program within the switch's laws: each READ goes to a replica that is up to date, in one pass.
+//! The reads program within the switch's laws: each READ goes to an up-to-date replica, in one pass.
 //!
-//! `docs/internals/asic-reads.md` shows it stage by stage, compares it with the papers' registers, and says what it leaves to the
-//! controller.
+//! `docs/internals/asic-reads.md` shows it stage by stage, compares it with the papers' registers, and lists the controller's tasks.
 //!
-//! - **One order.** All registers are in ingress, so a pass is one step: no packet sees a key group, or a session, half written.
-//! - **Lazy reset.** A key group knows the *generation* of the session in which it was written last. If that is not the session's,
-//!   the entry counts as stable, SEQ 0, index s. Only a WRITE puts its generation there, and it writes all other words of
-//!   the entry in the same pass.
-//! - **32 bits.** SEQ and LOG_IDX are counted in 32 bits: those of a session have the same upper halves, 0 and that of s. At the last
-//!   SEQ the session takes no more requests; an index beyond closes nothing. The controller asks for a new session before.
+//! - **One order.** All registers are in ingress, so a pass is one step: no packet sees a key group or a session half written.
+//! - **Lazy reset.** A key group stores the *generation* of the session in which it was last written. If that is not the session's, the
+//!   entry counts as stable, SEQ 0, index s. Only a WRITE stores its generation, and it writes all other words of the entry in the same
+//!   pass.
+//! - **32 bits.** SEQ and LOG_IDX are counted in 32 bits: those of a session have the same upper halves, 0 and that of s. At the last SEQ
+//!   the session takes no more requests; an index beyond closes nothing. The controller asks for a new session before.
 
 mod choose;
 mod fields;
@@ -32,7 +31,7 @@ use session::Sessions;
 pub struct Config {
     /// Places for replica sets, a power of two, at most 64.
     pub sets: u32,
-    /// Each has 2^this key groups, 2 to 16,384; all sets together at most 131,072.
+    /// Each set has 2^this key groups, 2 to 16,384; all sets together at most 131,072.
     pub kgroup_bits: u32,
 }
 
@@ -42,12 +41,10 @@ impl Config {
     /// As many sets of 4,096 key groups as Tofino 1 holds.
     pub const LARGEST: Self = Self { sets: 32, kgroup_bits: 12 };
 
-    /// Bits that number the sets.
     fn set_bits(self) -> u32 {
         self.sets.trailing_zeros()
     }
 
-    /// Bits that number the key groups of all sets.
     fn cell_bits(self) -> u32 {
         self.set_bits() + self.kgroup_bits
     }
@@ -76,7 +73,7 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Builds it; a size that the target has no room for is refused.
+    /// Builds the program; refuses a size that does not fit the target.
     pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
         config.check()?;
         let mut b = Builder::new("reads");
@@ -90,7 +87,7 @@ impl Reads {
         Ok(Self { config, machine: Machine::load(&program), program, fields, sessions, groups })
     }
 
-    /// The configuration that it was built with.
+    /// The configuration of the build.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config
@@ -108,7 +105,7 @@ impl Reads {
         &self.fields
     }
 
-    /// A machine without a session. (No lease runs: the controller writes each set's end of lease when it adds the set.)
+    /// A machine without a session. (No lease is valid: the controller writes each set's end of lease when it adds the set.)
     #[must_use]
     pub fn machine(&self) -> Machine {
         self.machine.clone()

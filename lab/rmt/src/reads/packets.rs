@@ -1,4 +1,4 @@
-//! The packets, and what becomes of them.
+//! The packets and their outcomes.
 
 use super::Reads;
 use super::fields::{Fields, Kind, REPLICAS};
@@ -18,7 +18,7 @@ pub enum Cut {
 
 macro_rules! deeds {
     ($($(#[$doc:meta])* $did:ident = $number:literal, $name:literal;)*) => {
-        /// What became of a packet.
+        /// Outcome of a packet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Did { $($(#[$doc])* $did = $number,)* }
@@ -31,9 +31,9 @@ macro_rules! deeds {
 }
 
 deeds! {
-    /// A READ of a stable key group went to a replica by lot.
+    /// A READ of a stable key group went to a random replica.
     Sent = 1, "SENT";
-    /// A READ went to the leader, who alone may answer.
+    /// A READ went to the leader, which alone may answer.
     LeaderOnly = 2, "LEADER_ONLY";
     /// A WRITE went to the leader.
     Written = 3, "WRITTEN";
@@ -43,13 +43,13 @@ deeds! {
     Closed = 5, "CLOSED";
     /// A reply went to its client, or was a REFRESH that closed nothing.
     Passed = 6, "PASSED";
-    /// A READ_REPLY is a READ for the leader again.
+    /// A READ_REPLY was turned back into a READ for the leader.
     TurnedBack = 7, "TURNED_BACK";
-    /// The client must ask again.
+    /// The client must retry.
     Outdated = 8, "OUTDATED";
 }
 
-/// What parser and tables say of a packet of a client or a replica.
+/// A client's or replica's packet after parser and tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
     /// [`Kind::Read`] to [`Kind::WriteReply`].
@@ -86,41 +86,41 @@ pub struct Passing {
     pub flags: u8,
 }
 
-/// A session that begins, or goes on until a later time.
+/// A session that begins, or is extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewSession {
     /// The place of its set.
     pub place: u8,
     /// Whether it begins: SEQ is 0.
     pub begins: bool,
-    /// Whether no write has been under way for a while.
+    /// Whether there was no write for a while.
     pub is_idle: bool,
     /// When its lease ends.
     pub until: u32,
-    /// One that no session of this place has had; 0 is none's.
+    /// A number that no earlier session of this place had; 0 is never used.
     pub generation: u32,
     /// SID.
     pub sid: u64,
-    /// s
+    /// Index s of the session's entry.
     pub start: u64,
     /// The leader's slot.
     pub leader: u8,
     /// A bit for each replica with an address and a weight.
     pub eligible: u8,
-    /// The index that each replica has.
+    /// The index of each replica.
     pub matched: [u64; REPLICAS],
 }
 
-/// A packet as it leaves: what became of it, and what its header says now.
+/// A packet that leaves: outcome and header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
-    /// What became of it.
+    /// Outcome of the packet.
     pub did: Did,
-    /// Whether it goes on. A REFRESH ends here.
+    /// Whether it is forwarded. A REFRESH ends here.
     pub is_sent: bool,
     /// Its operation.
     pub op: u8,
-    /// The slot of the replica that it goes to; none: to the client.
+    /// The destination replica's slot; none: the client.
     pub to: Option<u8>,
     /// How much is cut off.
     pub cut: Cut,
@@ -151,15 +151,14 @@ fn bit(slot: u8) -> u32 {
     if usize::from(slot) < REPLICAS { 1 << slot } else { 0 }
 }
 
-/// What a register holds of an index that a replica has: more than each index of the session up to there, which have the upper half
-/// of `start`.
+/// The register value for a replica's index: larger than each index of the session up to there, which have the upper half of `start`.
 fn matched(index: u64, start: u64) -> u32 {
     let beyond = u64::from(high(start)) << 32;
     if index < start { 0 } else { u32::try_from(index - beyond).map_or(u32::MAX, |index| index.saturating_add(1)) }
 }
 
 impl Reads {
-    /// A packet of a client or a replica.
+    /// A client's or replica's packet.
     #[must_use]
     pub fn passing(&self, p: &Passing) -> Packet {
         let f = &self.fields;
@@ -177,7 +176,7 @@ impl Reads {
         with(packet, halves(f, p.sid, p.index).into_iter().chain([(f.seq_high, high(p.seq)), (f.seq, low(p.seq))]))
     }
 
-    /// The controller's word that a session begins or goes on.
+    /// The controller's packet that begins or extends a session.
     #[must_use]
     pub fn session(&self, s: &NewSession) -> Packet {
         let f = &self.fields;
@@ -196,14 +195,14 @@ impl Reads {
         with(packet, halves(f, s.sid, s.start))
     }
 
-    /// The controller's word that a session's lease ends at this time, which is past.
+    /// The controller's packet that ends a session's lease at this past time.
     #[must_use]
     pub fn end(&self, place: u8, past: u32) -> Packet {
         let f = &self.fields;
         with(self.machine.packet(), [(f.op, Kind::End as u32), (f.place, place.into()), (f.now, past)])
     }
 
-    /// What became of a packet of a client or a replica; `None` for the controller's.
+    /// The outcome of a client's or replica's packet; `None` for the controller's.
     #[must_use]
     pub fn answer(&self, sent: &Sent) -> Option<Answer> {
         let f = &self.fields;

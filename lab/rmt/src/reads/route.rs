@@ -1,4 +1,4 @@
-//! Stage 11: where the packet goes, and what its header says.
+//! Stage 11: the packet's destination and header.
 
 use super::fields::{Fields, Kind, role};
 use super::packets::{Cut, Did};
@@ -8,10 +8,8 @@ use crate::{Action, Builder, Destination, Match};
 const ANY: Match = Match::ANY;
 const YES: Match = Match::is(1);
 const NO: Match = Match::is(0);
-/// `status` on the wire.
 const INACTIVE: u32 = 5;
 const NOT_LEADER: u32 = 7;
-/// `flags` on the wire.
 const LEADER_ONLY: u32 = 1;
 
 pub(super) fn declare(b: &mut Builder, f: &Fields) {
@@ -50,7 +48,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields) {
     table.note("where the packet goes, and what its header says");
 }
 
-/// To a replica, with what the switch knows of session and key group.
+/// To a replica, with the switch's values of session and key group.
 fn stamped(f: &Fields, name: &str, did: Did) -> Action {
     let i = &f.inside;
     let stamped = Action::new(name).set(f.did, did as u32).forward(Destination::Requester);
@@ -63,7 +61,7 @@ fn leader_only(f: &Fields, name: &str, did: Did) -> Action {
     stamped.set(f.to, f.inside.leader).or(f.flags, f.flags, LEADER_ONLY)
 }
 
-/// To the client, who learns nothing of sessions.
+/// To the client, without values of the session.
 fn to_client(f: &Fields, name: &str, did: Did) -> Action {
     let hidden = [f.sid[0], f.sid[1], f.seq_high, f.seq, f.index_high, f.index, f.replicas];
     let sent = Action::new(name).set(f.did, did as u32).forward(Destination::Requester);

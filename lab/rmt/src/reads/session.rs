@@ -1,4 +1,4 @@
-//! The registers of the sessions, a cell for each set; the kind of packet, and what is done with it.
+//! The sessions' registers, a cell per set; the packet's kind and its handling.
 
 use super::Config;
 use super::fields::{Fields, Kind, REPLICAS, kind, role};
@@ -8,17 +8,14 @@ use crate::{Action, Alu, Builder, Cell, Field, Index, Match, Output, Register, T
 const ANY: Match = Match::ANY;
 const YES: Match = Match::is(1);
 const NO: Match = Match::is(0);
-/// No SEQ comes after it.
+/// The last SEQ.
 const LAST: Match = Match::is(u32::MAX);
-/// `status` on the wire.
 const NOT_LEADER: u32 = 7;
 const REORDERED: u32 = 8;
 const BEHIND: u32 = 16;
-/// `flags` on the wire.
 const LEADER_ONLY: u32 = 1;
 const EXISTS: u32 = 2;
 
-/// The registers that the controller knows.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
     pub(super) lease: Register,
@@ -52,7 +49,7 @@ fn place(f: &Fields, config: Config) -> Index {
     low_bits(f.place, config.set_bits())
 }
 
-/// Stage 0: a serial number, so an end that has passed must not become one to come: the controller moves it on.
+/// Stage 0: a serial number, so a past end must not wrap into the future: the controller advances it.
 fn lease(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let register = b.register(Ingress, 0, "lease", Cell::W32, config.sets);
     let cell = register.at(place(f, config));
@@ -83,7 +80,7 @@ fn word(
     register
 }
 
-/// Stage 0: what the packet alone says.
+/// Stage 0: the packet's kind, from the packet alone.
 fn kinds(b: &mut Builder, f: &Fields) {
     let is = |kind| Action::new(name_of(kind, kind::NAMES)).set(f.inside.kind, kind);
     let op = |kind: Kind| Match::is(kind as u32);
@@ -131,7 +128,7 @@ fn seq(b: &mut Builder, f: &Fields, config: Config) -> Register {
     register
 }
 
-/// Stages 1 and 2: is the packet of this session? The SEQ of a WRITE.
+/// Stages 1 and 2: whether the packet belongs to this session; the SEQ of a WRITE.
 fn differences(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let compare = Action::new("compare")
@@ -146,7 +143,7 @@ fn differences(b: &mut Builder, f: &Fields) {
     b.table(Ingress, 2, "next").when(i.kind.is(kind::WRITE)).run(&next).note("the SEQ of a WRITE");
 }
 
-/// Stage 2: what is done with the packet.
+/// Stage 2: the handling of the packet.
 fn roles(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let table = b.table(Ingress, 2, "role").ternary(i.kind).ternary(i.active).ternary(i.last);
@@ -182,7 +179,7 @@ fn roles(b: &mut Builder, f: &Fields) {
     table.note("is the session active, is the packet of it, and has it a SEQ left?");
 }
 
-/// Stage 3: the largest SEQ that a WRITE_REPLY carried.
+/// Stage 3: the largest SEQ in a WRITE_REPLY.
 fn answered(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let register = b.register(Ingress, 3, "answered", Cell::W32, config.sets);
@@ -201,7 +198,7 @@ fn answered(b: &mut Builder, f: &Fields, config: Config) -> Register {
     register
 }
 
-/// Stages 5 to 7: has this replica the key group's index?
+/// Stages 5 to 7: whether this replica has the key group's index.
 fn matched(b: &mut Builder, f: &Fields, config: Config, slot: usize) {
     let i = &f.inside;
     let (stage, name) = ([5, 5, 6, 6, 6, 6, 7, 7][slot], format!("matched_{slot}"));

@@ -1,4 +1,4 @@
-//! The values of the registers, as the controller reads them.
+//! The registers' values, as the controller reads them.
 
 use super::Reads;
 use crate::{Machine, Register, Word};
@@ -10,20 +10,20 @@ pub struct Session {
     pub lease: u32,
     /// SID.
     pub sid: u64,
-    /// s
+    /// Index s of the session's entry.
     pub start: u64,
     /// The last SEQ.
     pub seq: u32,
-    /// The largest SEQ that was answered.
+    /// The largest answered SEQ.
     pub answered: u32,
-    /// The number under which key groups know it.
+    /// The number that key groups store for it.
     pub generation: u32,
 }
 
 /// A key group's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The session in which it was written last.
+    /// The session in which it was last written.
     pub generation: u32,
     /// SEQ of the last WRITE.
     pub seq: u32,
@@ -31,7 +31,7 @@ pub struct Group {
     pub index: u32,
     /// A bit for each replica that has it.
     pub replicas: u32,
-    /// Whether no write is on its way.
+    /// Whether no write is in flight.
     pub is_stable: bool,
 }
 
@@ -52,7 +52,7 @@ impl Reads {
         }
     }
 
-    /// A key group of that set, of the 2^`bits` that it has.
+    /// A key group of that set, one of 2^`bits`.
     #[must_use]
     pub fn group_of(&self, machine: &Machine, place: u8, number: u32) -> Group {
         let r = &self.groups;
@@ -67,7 +67,7 @@ impl Reads {
         }
     }
 
-    /// Lets the sessions of a set begin with another SEQ: for tests of its end.
+    /// Sets the SEQ with which a set's sessions begin: for tests of its end.
     pub fn set_seq(&self, machine: &mut Machine, place: u8, seq: u32) {
         machine.write(self.sessions.seq, place.into(), Word::Low, seq);
     }

@@ -1,4 +1,4 @@
-//! The header fields of the packets, and the metadata that stages pass to later ones.
+//! The packets' header fields, and the metadata between stages.
 //!
 //! An IP address is four words of 32 bits, as on the wire.
 
@@ -19,7 +19,7 @@ kinds! {
 
 /// The bit of `op` that a packet has on its way to a server.
 pub(super) const XOR: u32 = 0x80;
-/// RSNode ids that are none.
+/// Reserved RSNode ids.
 pub(super) const NO_RSNODE: u32 = 0;
 pub(super) const ILLEGAL_RSNODE: u32 = 65535;
 
@@ -33,7 +33,7 @@ fn candidate(b: &mut Builder, name: &str) -> ([Field; 4], Field) {
 }
 
 fields! {
-    /// The header fields. A packet has all of them; those that its kind does not name mean nothing.
+    /// The header fields. Every packet has all of them; those that its kind does not use are undefined.
     pub struct Fields(b, config) {
         /// [`Kind`], the last byte of the magic field.
         pub op: Field = b.header("op", W8),
@@ -41,7 +41,7 @@ fields! {
         pub rsnode: Field = b.header("rsnode", W16),
         /// SM, of an answer.
         pub marker: Field = b.header("marker", W32),
-        /// Who has sent the datagram.
+        /// The datagram's sender.
         pub source: [Field; 4] = words(b, "source"),
         /// Its port.
         pub source_port: Field = b.header("source_port", W16),
@@ -53,68 +53,61 @@ fields! {
         pub server: [Field; 4] = words(b, "server"),
         /// Its port.
         pub server_port: Field = b.header("server_port", W16),
-        /// 1: the sender's cookie is known, and the request has it: what the table `known clients` says.
+        /// 1: the sender's cookie is known, and the request has it: the result of the table `known clients`.
         pub known: Field = b.header("known", W8),
-        /// Where the datagram goes.
+        /// The datagram's destination.
         pub to: [Field; 4] = words(b, "to"),
         /// Its port.
         pub to_port: Field = b.header("to_port", W16),
-        /// What was done with it: [`Role`](super::Role). In a switch the counter of an entry of `role`.
+        /// Handling of the packet: [`Role`](super::Role). In a switch the counter of an entry of `role`.
         pub role: Field = b.header("role", W8),
-        /// What became of it: [`Did`](super::Did). In a switch the counter of an entry of `route`.
+        /// Outcome: [`Did`](super::Did). In a switch the counter of an entry of `route`.
         pub did: Field = b.header("did", W8),
         pub(super) inside: Inside = Inside::declared(b, config),
     }
 }
 
 fields! {
-    /// Metadata.
     pub(super) struct Inside(b, _config) {
-        /// What is at the sender's address and port: [`peer`].
+        /// The kind of sender by address and port: [`peer`].
         pub(super) peer: Field = b.metadata("peer", W8),
-        /// If a server: its number, from 1 on.
+        /// If a server: its number, from 1.
         pub(super) number: Field = b.metadata("number", W16),
-        /// If a server: its rack.
         pub(super) rack: Field = b.metadata("rack", W16),
         /// 1: the sender's IP address is that of a host of this rack.
         pub(super) host: Field = b.metadata("host", W8),
-        /// Its traffic group.
         pub(super) group: Field = b.metadata("group", W16),
-        /// The RSNode id that decides: the label of the group, else that of the packet.
+        /// The deciding RSNode id: the group's label, else the packet's.
         pub(super) id: Field = b.metadata("id", W16),
-        /// Where the client is: [`at`].
+        /// Location of the client: [`at`].
         pub(super) at: Field = b.metadata("client_at", W8),
-        /// 1: a server or an operator is at its address and port.
+        /// 1: the client's address and port are a server's or operator's.
         pub(super) taken: Field = b.metadata("client_taken", W8),
-        /// Its rack.
         pub(super) client_rack: Field = b.metadata("client_rack", W16),
         /// 1: its traffic group is counted.
         pub(super) counted: Field = b.metadata("counted", W8),
         /// The group's first cell in the monitor, then that of the tier.
         pub(super) cell: Field = b.metadata("cell", W32),
-        /// The number of the server that the packet names; 0: none is there.
+        /// The number of the server that the packet names; 0: none.
         pub(super) named: Field = b.metadata("named", W16),
-        /// Where the RSNode is: [`place`].
+        /// Location of the RSNode: [`place`].
         pub(super) place: Field = b.metadata("rsnode_at", W8),
-        /// The operator of an RSNode elsewhere.
+        /// The operator of a remote RSNode.
         pub(super) rsnode_to: ([Field; 4], Field) = candidate(b, "rsnode_to"),
-        /// 1: the operator of the client's rack is known.
         pub(super) has_rack: Field = b.metadata("has_rack", W8),
-        /// It.
         pub(super) rack_to: ([Field; 4], Field) = candidate(b, "rack_to"),
-        /// This operator's selector.
         pub(super) selector: ([Field; 4], Field) = candidate(b, "selector"),
         /// 1: the server names another one.
         pub(super) other: Field = b.metadata("other", W8),
         /// 1: this operator's own marker is known.
         pub(super) has_marker: Field = b.metadata("has_marker", W8),
-        /// The bits in which it and the answer's differ.
+        /// The bits in which it and the answer's marker differ.
         pub(super) differs: Field = b.metadata("differs", W32),
     }
 }
 
 values! {
-    /// What is at an address and port.
+    /// Kind of an address and port.
     peer {
         /// A server.
         SERVER = 1,
@@ -124,19 +117,19 @@ values! {
 }
 
 values! {
-    /// Where a client is.
+    /// Location of a client.
     at {
         /// In this operator's rack.
         HERE = 1,
-        /// In another.
+        /// In another rack.
         AWAY = 2,
     }
 }
 
 values! {
-    /// Where an RSNode is.
+    /// Location of an RSNode.
     place {
-        /// Here, and there is no selector.
+        /// Here, without a selector.
         EMPTY = 1,
         /// At another operator.
         ELSEWHERE = 2,

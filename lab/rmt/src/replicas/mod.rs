@@ -1,11 +1,11 @@
 //! The replicas program within the switch's laws: the rules of NetRS's operator, as tables that the controller fills.
 //!
-//! `docs/internals/asic-replicas.md` shows it stage by stage and says what it leaves to the controller.
+//! `docs/internals/asic-replicas.md` shows it stage by stage and lists the controller's tasks.
 //!
-//! - **Tables only.** No packet changes what another one meets, but for the monitor's counts. So a pass is a step, and needs no argument.
-//! - **One table a lookup.** A packet looks into a table once, so hosts, servers and operators, which the soft engine has in one table, are
-//!   in five here: senders, hosts of the rack, clients, who is no client, servers.
-//! - **Copies.** A mirror session makes the selector's copy of an answer. It comes back as a packet of its own, and takes a second pass.
+//! - **Tables only.** Packets change nothing that others see, except the monitor's counts. So a pass is a step, and needs no argument.
+//! - **One table per lookup.** A packet looks into a table once. So hosts, servers and operators, one table in the soft engine, are five
+//!   here: senders, hosts of the rack, clients, addresses that are not clients, servers.
+//! - **Copies.** A mirror session makes the selector's copy of an answer. It returns as a packet of its own, and takes a second pass.
 
 mod fields;
 mod monitor;
@@ -40,7 +40,7 @@ pub struct Config {
     pub rsnodes: u32,
     /// Clients whose cookie is known.
     pub known: u32,
-    /// At each tier: the bits that the markers of two racks have in common if packets between them pass no higher one.
+    /// At each tier: the bits that the markers of two racks share if packets between them pass no higher one.
     pub masks: [u32; TIERS],
 }
 
@@ -54,11 +54,10 @@ impl Config {
         known: 4_096,
         masks: [0, 0xffff_0000, 0xffff_ffff, 0],
     };
-    /// As many hosts, servers and operators as Tofino 1 holds, each in a stage of its own.
+    /// As many hosts, servers and operators as Tofino 1 holds, each in a separate stage.
     pub const LARGEST: Self =
         Self { places: 32 << 10, racks: 8 << 10, groups: 16 << 10, known: 16 << 10, ..Self::DEFAULT };
 
-    /// Bits that number the monitor's cells.
     fn cell_bits(&self) -> u32 {
         (self.groups * TIERS as u32).next_power_of_two().trailing_zeros()
     }
@@ -75,10 +74,10 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// Builds it, with these rules in its tables.
+    /// Builds the program with these rules in its tables.
     ///
     /// # Errors
-    /// Where the target has no room for it.
+    /// If it does not fit the target.
     pub fn build(config: Config, rules: &Rules, target: &Target) -> Result<Self, Refusal> {
         Self::built(config, rules, target, |_, _| ())
     }
@@ -105,7 +104,7 @@ impl Replicas {
         Ok(Self { config, machine: Machine::load(&program), program, fields, monitor })
     }
 
-    /// The configuration that it was built with.
+    /// The configuration of the build.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -123,13 +122,13 @@ impl Replicas {
         &self.fields
     }
 
-    /// A machine that has counted nothing.
+    /// A machine with zero counts.
     #[must_use]
     pub fn machine(&self) -> Machine {
         self.machine.clone()
     }
 
-    /// Takes the monitor's counts of a traffic group out of its register.
+    /// Reads and clears the monitor's counts of a traffic group.
     pub fn take_counts(&self, machine: &mut Machine, group: u16) -> [u32; TIERS] {
         std::array::from_fn(|tier| {
             let cell = u32::from(group) * TIERS as u32 + tier as u32;
@@ -139,7 +138,7 @@ impl Replicas {
         })
     }
 
-    /// The monitor's counts of a traffic group since they were taken.
+    /// The monitor's counts of a traffic group since they were last taken.
     #[must_use]
     pub fn counts(&self, machine: &Machine, group: u16) -> [u32; TIERS] {
         let first = u32::from(group) * TIERS as u32;

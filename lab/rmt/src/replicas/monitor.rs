@@ -1,4 +1,4 @@
-//! Stages 3, 4 and 7: the monitor counts answers to clients of this rack, by traffic group and by the highest tier that they passed.
+//! Stages 3, 4 and 7: the monitor counts answers to clients of this rack, by traffic group and by the highest tier passed.
 
 use super::fields::{Fields, at};
 use super::{Config, Did, Rules, TIERS};

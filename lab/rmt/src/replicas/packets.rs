@@ -1,4 +1,4 @@
-//! The packets, and what becomes of them.
+//! The packets and their outcomes.
 
 use super::fields::{Fields, Kind, XOR};
 use super::{End, Replicas};
@@ -23,59 +23,59 @@ macro_rules! deeds {
 }
 
 deeds! {
-    /// What is done with a packet.
+    /// Handling of a packet.
     Role {
         /// A request for this RSNode: to the selector.
         Select = 1, "SELECT";
-        /// A request of a host, whose RSNode is not known here: to its backup.
+        /// A host's request whose RSNode is unknown here: to its backup.
         Orphan = 2, "ORPHAN";
-        /// A request of a host without a cookie that is known: the controller answers.
+        /// A host's request without a known cookie: the controller answers.
         Ask = 3, "ASK";
-        /// A request of a host whose traffic group is degraded: to its backup.
+        /// A host's request whose traffic group is degraded: to its backup.
         Degrade = 4, "DEGRADE";
-        /// A request of a host: labelled with an RSNode elsewhere.
+        /// A host's request: labelled with a remote RSNode.
         Label = 5, "LABEL";
         /// The same; the RSNode is here.
         LabelHere = 6, "LABEL_HERE";
-        /// The same, and there is no selector: to its backup.
+        /// The same, without a selector: to its backup.
         LabelOrphan = 7, "LABEL_ORPHAN";
-        /// From nobody who may send it.
+        /// From a sender that must not send it.
         Stranger = 8, "STRANGER";
-        /// An answer of a server in another one's name.
+        /// A server's answer in another one's name.
         Other = 9, "OTHER";
         /// An answer goes to the client, the selector gets a copy.
         Copy = 10, "COPY";
         /// An answer goes to the client, whose operator may be another one.
         Pass = 11, "PASS";
-        /// The same; its RSNode is not known here.
+        /// The same; its RSNode is unknown here.
         Unseen = 12, "UNSEEN";
-        /// An answer that another operator sends to a client of this rack.
+        /// An answer from another operator to a client of this rack.
         Last = 13, "LAST";
         /// An answer goes to its RSNode.
         ToRsNode = 14, "TO_RSNODE";
         /// A copy goes to the selector.
         Show = 15, "SHOW";
-        /// A copy for which there is no selector any more.
+        /// A copy whose selector is gone.
         Forget = 16, "FORGET";
-        /// A request of another operator, for an RSNode that is not here, or has no selector: to its backup.
+        /// Another operator's request for an RSNode that is not here or has no selector: to its backup.
         Retired = 17, "RETIRED";
     }
 }
 
 deeds! {
-    /// What became of it.
+    /// Outcome of a packet.
     Did {
-        /// It goes on.
+        /// Forwarded.
         Sent = 1, "SENT";
-        /// It leaves the network: to a client of this rack.
+        /// Leaves the network: to a client of this rack.
         Delivered = 2, "DELIVERED";
-        /// The controller got it.
+        /// Sent to the controller.
         Asked = 3, "ASKED";
-        /// Its backup is no server.
+        /// Dropped: its backup is not a server.
         NoServer = 4, "NO_SERVER";
-        /// Its client is not known.
+        /// Dropped: its client is unknown.
         NoClient = 5, "NO_CLIENT";
-        /// Dropped, as its role says.
+        /// Dropped, as its role requires.
         Refused = 6, "REFUSED";
     }
 }
@@ -86,7 +86,7 @@ impl Role {
     }
 }
 
-/// What the parser says of a datagram.
+/// A datagram after the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came {
     /// [`Kind::Request`] to [`Kind::Monitored`].
@@ -95,24 +95,24 @@ pub struct Came {
     pub rsnode: u16,
     /// SM, of an answer.
     pub marker: u32,
-    /// Its sender.
+    /// The sender.
     pub source: End,
     /// `client` in the packet.
     pub client: End,
     /// `server` in the packet.
     pub server: End,
-    /// Whether `client` is a cookie of the sender's that is right: what the table `known clients` says.
+    /// Whether `client` is the sender's valid cookie: the result of the table `known clients`.
     pub is_known: bool,
 }
 
-/// A datagram as it leaves.
+/// A datagram that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What was done with it.
+    /// Handling of the datagram.
     pub role: Role,
-    /// What became of it.
+    /// Outcome of the datagram.
     pub did: Did,
-    /// Where it goes.
+    /// Destination of the datagram.
     pub to: Option<End>,
     /// The last byte of its magic field.
     pub kind: u8,
@@ -134,7 +134,7 @@ fn get(packet: &Packet, (ip, port): ([Field; 4], Field)) -> End {
 }
 
 impl Replicas {
-    /// A datagram that came.
+    /// The packet for a received datagram.
     #[must_use]
     pub fn packet(&self, came: &Came) -> Packet {
         let f = &self.fields;
@@ -145,7 +145,7 @@ impl Replicas {
         packet
     }
 
-    /// A mirrored copy of it, as the parser finds it: the datagram itself, behind what the mirror session carries.
+    /// Its mirrored copy, as parsed: the datagram itself, after the mirror session's header.
     #[must_use]
     pub fn copied(&self, mut copy: Packet, came: &Came) -> Packet {
         self.put_ends(&mut copy, came);
@@ -159,7 +159,7 @@ impl Replicas {
         put(packet, (server, server_port), &came.server);
     }
 
-    /// What became of a packet; `None` if it went through no table that says so.
+    /// The outcome of a packet; `None` if no table set one.
     #[must_use]
     pub fn answer(&self, sent: &Sent) -> Option<Answer> {
         let (f, packet) = (&self.fields, &sent.packet);

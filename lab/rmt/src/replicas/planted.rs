@@ -1,7 +1,7 @@
-//! Defects of the program, planted one at a time: a check that finds none of them would show nothing.
+//! Planted defects of the program, one at a time, which the checks must find.
 //!
-//! A program is data, and a planted defect is a change of that data. Such a program still keeps the laws of the switch. Only the feature
-//! `check` can build one: nothing that serves packets ever runs it.
+//! A program is data, and a planted defect changes that data. The result still keeps the laws of the switch. Only the feature `check` can
+//! build one, so none ever serves packets.
 
 use super::fields::Fields;
 use super::{Config, Replicas, Role, Rules};
@@ -17,16 +17,16 @@ macro_rules! planted {
         pub enum Planted { $(#[doc = $about] $defect,)* }
 
         impl Planted {
-            /// All of them.
+            /// All defects.
             pub const ALL: &'static [Self] = &[$(Self::$defect,)*];
 
-            /// Its name.
+            /// Name of the defect.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$defect => $name,)* }
             }
 
-            /// What is wrong.
+            /// Description of the defect.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$defect => $about,)* }
@@ -58,7 +58,7 @@ impl Replicas {
     /// The program with a defect.
     ///
     /// # Errors
-    /// Where the target has no room for it.
+    /// If it does not fit the target.
     pub fn planted(config: Config, rules: &Rules, target: &Target, defect: Planted) -> Result<Self, Refusal> {
         Self::built(config, rules, target, |b, f| plant(b, f, defect))
     }
@@ -102,7 +102,7 @@ fn plant(b: &mut Builder, f: &Fields, defect: Planted) {
         Planted::TiersReversed => table(b, "tiers").entries.reverse(),
         Planted::CountsRefused => table(b, "monitor").gateway.retain(|compare| compare.field != f.did),
         Planted::Circle => {
-            // The last entry is the one that no packet has: without it nothing would write what is read later.
+            // The last entry matches no packet: without it nothing would write what is read later.
             let entries = &mut table(b, "no clients").entries;
             entries.drain(..entries.len() - 1);
         }
@@ -117,14 +117,14 @@ fn table<'a>(b: &'a mut Builder, name: &str) -> &'a mut Table {
     b.tables().iter_mut().find(|table| table.name == name).expect("a table of this program")
 }
 
-/// Keeps the entries that are wanted, by the name of their action and what they match.
+/// Keeps the wanted entries, by the name of their action and their matches.
 fn retain(table: &mut Table, is_wanted: impl Fn(&str, &[Match]) -> bool) {
     let Table { entries, actions, .. } = table;
     entries.retain(|entry| is_wanted(&actions[entry.action].name, &entry.matches));
 }
 
 impl Table {
-    /// Changes what the entries with this action match.
+    /// Changes the matches of entries with this action.
     fn change_entries(&mut self, name: &str, change: impl Fn(&mut Vec<Match>)) {
         let Self { entries, actions, .. } = self;
         let named = entries.iter_mut().filter(|entry| actions[entry.action].name == name);

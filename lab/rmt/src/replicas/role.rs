@@ -1,4 +1,4 @@
-//! Stages 4 and 5: what is done with a packet, and the client's address in a request.
+//! Stages 4 and 5: the handling of a packet, and the client's address in a request.
 
 use super::Role;
 use super::fields::{Fields, ILLEGAL_RSNODE, Kind, NO_RSNODE, peer, place};
@@ -15,7 +15,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields) {
     stamp(b, f);
 }
 
-/// Stage 4: a server reports of itself only. Both addresses were found in tables that give a server the same number.
+/// Stage 4: a server reports only about itself. The tables of both addresses give a server the same number.
 fn other(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let other = b.table(Ingress, 4, "other server").when(i.peer.is(peer::SERVER)).when(i.named.differs(i.number));
@@ -60,7 +60,7 @@ fn role(b: &mut Builder, f: &Fields) {
     table.note("what is done with the packet");
 }
 
-/// Stage 5: behind the lookups of the cookie that stands in the same place.
+/// Stage 5: after the lookups of the cookie, which occupies the same bytes.
 fn stamp(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let stamp =

@@ -1,4 +1,4 @@
-//! Stage 6: where the packet goes, and what its start says.
+//! Stage 6: the packet's destination and start.
 
 use super::fields::{Fields, ILLEGAL_RSNODE, Kind, XOR, at};
 use super::{Did, Role};
@@ -12,7 +12,7 @@ const CPU: u32 = 192;
 
 pub(super) fn declare(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
-    // What a copy does not repeat is in the datagram, of which it is one.
+    // The rest of the copy is in its datagram.
     let copy =
         b.mirror("copy for the selector", (f.op, Kind::Copy as u32), &[(f.rsnode, f.rsnode), (f.marker, f.marker)]);
     let table = b.table(Ingress, 6, "route").ternary(f.role).ternary(i.named).ternary(i.at).ternary(f.client_port);

@@ -1,4 +1,4 @@
-//! What the controller has set: the rules, and the entries that they are in the program's tables.
+//! The controller's rules, and their entries in the program's tables.
 
 use super::Config;
 use super::fields::{Fields, Kind, at, peer, place};
@@ -15,7 +15,7 @@ pub struct End {
     pub port: u16,
 }
 
-/// What is at an address.
+/// Kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A host, whatever the port.
@@ -39,20 +39,20 @@ pub enum Place {
 pub struct Rules {
     /// This operator's rack.
     pub own_rack: Option<u16>,
-    /// Where its selector is.
+    /// Address of its selector.
     pub selector: Option<End>,
     /// Hosts (port 0), servers and operators.
     pub places: BTreeMap<End, Place>,
-    /// Of each rack its operator and its marker.
+    /// Operator and marker of each rack.
     pub racks: BTreeMap<u16, (End, u32)>,
-    /// Of each RSNode its operator; `None`: this one.
+    /// Operator of each RSNode; `None`: this one.
     pub rsnodes: BTreeMap<u16, Option<End>>,
-    /// Of each traffic group its label.
+    /// Label of each traffic group.
     pub groups: BTreeMap<u16, u16>,
 }
 
 impl Rules {
-    /// Servers with their numbers, from 1 on, and their racks.
+    /// Servers with their numbers, from 1, and their racks.
     fn servers(&self) -> impl Iterator<Item = (u32, &End, u16)> {
         let servers = self.places.iter().filter_map(|(end, known)| match known {
             Place::Server { rack } => Some((end, *rack)),
@@ -69,7 +69,7 @@ impl Rules {
     }
 }
 
-/// What no packet has: a table's actions must be known before the controller enters anything.
+/// Matches no packet: a table's actions must be known before the controller adds entries.
 const NOBODY: [Match; 4] = [Match::is(u32::MAX); 4];
 
 fn is_ip(ip: [u32; 4]) -> Vec<Match> {
@@ -80,7 +80,6 @@ fn is_end(end: &End) -> Vec<Match> {
     [is_ip(end.ip), vec![Match::is(end.port.into())]].concat()
 }
 
-/// An address as arguments of an entry.
 fn arguments(end: &End) -> [u32; 5] {
     let [a, b, c, d] = end.ip;
     [a, b, c, d, end.port.into()]
@@ -107,8 +106,8 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: &Config, rules: &Rule
     selector(b, f, rules);
 }
 
-/// Stage 0. The controller enters a client when it has said its cookie. Clients come and go with each packet, so here the parser puts this
-/// table's result into the packet.
+/// Stage 0. The controller enters a client that has sent its cookie. Clients change with each packet, so here the parser puts this table's
+/// result into the packet.
 fn known_clients(b: &mut Builder, f: &Fields, config: &Config) {
     let known = Action::new("known").set(f.known, 1);
     let table = b.table(Ingress, 0, "known clients").when(f.op.is(Kind::Request as u32));
@@ -119,7 +118,7 @@ fn known_clients(b: &mut Builder, f: &Fields, config: &Config) {
     table.note("clients whose cookie the controller has seen: it is compared, not computed");
 }
 
-/// Stage 0: servers and other operators, by address and port. The id that the packet claims.
+/// Stage 0: servers and other operators, by address and port; the RSNode id in the packet.
 fn peers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let server = Action::new("server").set(i.peer, peer::SERVER).set(i.number, argument(0)).set(i.rack, argument(1));
@@ -139,7 +138,7 @@ fn peers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     b.table(Ingress, 0, "claimed").run(&Action::new("claimed").set(i.id, f.rsnode)).note("the RSNode that it names");
 }
 
-/// Stage 1: hosts of this rack. A host elsewhere is a stranger.
+/// Stage 1: hosts of this rack. A host of another rack is a stranger.
 fn hosts(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let host = Action::new("host").set(i.host, 1).set(i.group, argument(0));
@@ -151,7 +150,7 @@ fn hosts(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.entry(NOBODY, &host, &[0]).room(config.places as usize).note("hosts of this rack, and their traffic groups");
 }
 
-/// Stage 1: what an answer of a server is marked with, whatever it says itself.
+/// Stage 1: the marker of a server's answer, whatever the answer has.
 fn markers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let mark = Action::new("mark").set(f.marker, argument(0));
@@ -163,7 +162,7 @@ fn markers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.room(config.racks as usize).note("SM of the server's rack");
 }
 
-/// Stages 1 and 3: an operator's machine may be a host too. What is sent to an operator, even to this one, must not come back as an answer.
+/// Stages 1 and 3: an operator's machine may be a host too. An answer must not return what was sent to an operator, even to this one.
 fn no_clients(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let taken = Action::new("taken").set(i.taken, 1);
@@ -179,7 +178,7 @@ fn no_clients(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     nobody.run(&Action::new("nobody").set(i.at, 0)).note("the client of an answer is none");
 }
 
-/// Stage 2: where the client of an answer is.
+/// Stage 2: the location of an answer's client.
 fn clients(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let here = Action::new("here").set(i.at, at::HERE).set(i.counted, argument(0)).set(i.cell, argument(1));
@@ -198,7 +197,7 @@ fn clients(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.room(config.places as usize).note("all hosts: the client is in this rack, or in which");
 }
 
-/// Stage 2: a request of a host has the label of its traffic group, whatever it says itself (N2).
+/// Stage 2: a host's request gets its traffic group's label, whatever it has (N2).
 fn groups(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let label = Action::new("label").set(i.id, argument(0));
@@ -212,7 +211,7 @@ fn groups(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.room(config.groups as usize).note("the RSNode of the host's traffic group");
 }
 
-/// Stage 3: the server that the packet names: of a request its backup, of an answer its sender.
+/// Stage 3: the server that the packet names: a request's backup, an answer's sender.
 fn servers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let named = Action::new("named").set(i.named, argument(0));
@@ -226,7 +225,7 @@ fn servers(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.room(config.places as usize).note("the server that the packet names");
 }
 
-/// Stage 3: where the RSNode is.
+/// Stage 3: the location of the RSNode.
 fn rsnodes(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let here = Action::new("here").set(i.place, place::EMPTY);
@@ -244,7 +243,7 @@ fn rsnodes(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     table.room(config.rsnodes as usize + 1).note("the operator behind an RSNode id, or this one");
 }
 
-/// Stage 3: the operator of the rack of a client elsewhere.
+/// Stage 3: the operator of a remote client's rack.
 fn racks(b: &mut Builder, f: &Fields, config: &Config, rules: &Rules) {
     let i = &f.inside;
     let known = to_arguments(Action::new("known").set(i.has_rack, 1), i.rack_to);

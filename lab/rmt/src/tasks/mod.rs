@@ -1,4 +1,4 @@
-//! The tasks program within the switch's laws: the cluster's one task queue, in registers.
+//! The tasks program within the switch's laws: the cluster's task queue, in registers.
 
 #[cfg(feature = "check")]
 pub mod check;
@@ -6,6 +6,6 @@ pub mod published;
 mod room;
 pub mod safe;
 
-/// Entries of all levels at most: the million that the thesis on Bolt (chapter 4) expects of newer switches. A target may have room
-/// for fewer.
+/// Maximum entries of all levels: the million that the thesis on Bolt (chapter 4) expects of newer switches. A target may have room for
+/// fewer.
 pub const ENTRIES_MAX: u32 = 1 << 20;

@@ -1,5 +1,5 @@
-//! Where the words of an entry go: into whatever stages have room. A word of more cells than one register may have lies in several,
-//! its *banks*; the highest bits of the entry's number choose between them.
+//! Allocates registers for an entry's words in stages with room. A word with more cells than one register may have is split into several
+//! *banks*; the highest bits of the entry's number select one.
 
 use crate::{Cell, Compare, Field, Target, Width};
 
@@ -11,27 +11,27 @@ pub(super) struct Room<'t> {
 }
 
 impl<'t> Room<'t> {
-    /// All of it.
+    /// The whole target.
     pub(super) fn of(target: &'t Target) -> Self {
         Self { target, stages: vec![target.parts(); target.stages] }
     }
 
-    /// Takes these blocks of a stage for a register: of the part that has most, if they are there.
+    /// Takes these blocks of a stage for a register, from the part with most; false if there are too few.
     pub(super) fn spend(&mut self, stage: usize, blocks: u32) -> bool {
         let fits = |(alus, rams): &&mut (u32, u32)| *alus > 0 && *rams >= blocks;
         let part = self.stages[stage].iter_mut().filter(fits).max_by_key(|(_, rams)| *rams);
         part.map(|part| *part = (part.0 - 1, part.1 - blocks)).is_some()
     }
 
-    /// The first stage, from this one on, with room for so many cells. If none has, the last one: the check of the program then
-    /// names what exceeds the budget.
+    /// The first stage, from this one on, with room for this many cells. Without one the last: the program's check then names what exceeds
+    /// the budget.
     fn take(&mut self, from: usize, width: Width, index_bits: u32) -> usize {
         let (blocks, last) = (blocks(width, index_bits), self.stages.len() - 1);
         (from..=last).find(|&stage| self.spend(stage, blocks)).unwrap_or(last)
     }
 
-    /// The banks of a word of this width for all cells that so many bits number, none of them in a stage before this one. Narrow
-    /// words have as many as wide ones: two smaller registers fill gaps that a larger one does not fit.
+    /// The banks of a word of this width for `cell_bits` bits of cells, none in an earlier stage. Narrow words have as many as wide ones:
+    /// two smaller registers fill gaps that a larger one does not fit.
     pub(super) fn banks(&mut self, from: usize, width: Width, cell_bits: u32) -> Vec<Bank> {
         let index_bits = cell_bits.min(self.target.register_index_bits(u32::BITS));
         let take = |bank: Bank| Bank { stage: self.take(from, width, index_bits), ..bank };
@@ -39,12 +39,11 @@ impl<'t> Room<'t> {
     }
 }
 
-/// SRAM blocks of a register of one word an entry, its spare one included.
+/// SRAM blocks of a register of one word per entry, including its spare one.
 pub(super) fn blocks(width: Width, index_bits: u32) -> u32 {
     (width.bits() << index_bits).div_ceil(Target::SRAM_BLOCK_BITS) + 1
 }
 
-/// The cell of a register of this width.
 pub(super) fn cell(width: Width) -> Cell {
     match width {
         Width::W8 => Cell::W8,
@@ -57,7 +56,6 @@ pub(super) fn cell(width: Width) -> Cell {
 #[derive(Clone, Copy)]
 pub(super) struct Bank {
     number: u32,
-    /// Where it is.
     pub(super) stage: usize,
     /// Bits of an entry's number that are its index here.
     pub(super) index_bits: u32,
@@ -75,7 +73,7 @@ impl Bank {
         Self::all(stage, cell_bits.min(target.register_index_bits(width.bits())), cell_bits)
     }
 
-    /// Its name, or its table's: where there is one bank only, that of the word.
+    /// Name of the register or its table: the word's, if there is one bank only.
     pub(super) fn name(self, word: &str) -> String {
         if self.is_only() { word.into() } else { format!("{word}, bank {}", self.number) }
     }
@@ -84,7 +82,7 @@ impl Bank {
         self.cell_bits == self.index_bits
     }
 
-    /// True where the entry is in it; `None`: all are. `entry` has the entry's number in its low bits.
+    /// True if the entry is in it; `None`: all are. `entry` has the entry's number in its low bits.
     #[track_caller]
     pub(super) fn has(self, entry: Field) -> Option<Compare> {
         let mask = (1 << self.cell_bits) - (1 << self.index_bits);

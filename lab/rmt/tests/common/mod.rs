@@ -1,9 +1,9 @@
-//! Parts of the internals' pages that tests write and hold: what is shown there is what the programs are.
+//! Parts of the internals' pages that tests write and check.
 
 use std::sync::{Mutex, PoisonError};
 
-/// `PAGE`, of `docs/internals`, has this text between `<!-- NAME -->` and `<!-- end of NAME -->`. With `UPDATE_DOCS=1` it is written
-/// there; then read the difference.
+/// Checks that `PAGE`, of `docs/internals`, has this text between `<!-- NAME -->` and `<!-- end of NAME -->`. With `UPDATE_DOCS=1` it
+/// writes the text; then read the difference.
 pub(crate) fn page_shows(page: &str, name: &str, text: &str) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! Named instances, searched; and the ways that they find, on the internals' pages.
+//! Searches named instances, and checks their transcripts on the internals' pages.
 
 use crate::common::page_shows;
 use midflight_rmt::Watch;
 use midflight_rmt::tasks::check::Verdict;
 use midflight_rmt::tasks::check::instances::{Judgement, named};
 
-/// What a search of the instance of this name found, which is as expected.
+/// The result of a search of the instance of this name, which must be as expected.
 pub(crate) fn searched(name: &str) -> Verdict {
     let named = named(name).unwrap_or_else(|| panic!("no instance {name}"));
     let verdict = named.search(1, &Watch::default()).unwrap_or_else(|refusal| panic!("{refusal}"));
@@ -15,7 +15,7 @@ pub(crate) fn searched(name: &str) -> Verdict {
     verdict
 }
 
-/// The page has the way that a search of the instance of this name finds.
+/// Checks that the page has the transcript of a search of the instance of this name.
 pub(crate) fn page_shows_way(page: &str, name: &str) {
     let verdict = searched(name);
     let [violation] = &verdict.violations[..] else { panic!("{name} finds nothing") };

@@ -1,10 +1,9 @@
-//! The answers that clients and executors get, and their rules.
+//! The answers to clients and executors, and their rules.
 
 use super::world::{Broken, Executor, Fate, World};
 use super::{Order, Subject, Told};
 
 impl<S: Subject> World<'_, S> {
-    /// An answer to a client or an executor.
     pub(super) fn told(&mut self, told: Told) -> Result<(), Broken> {
         match told {
             Told::Round | Told::Gone => Ok(()),
@@ -39,7 +38,6 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    /// Whether the executor hears the answer.
     fn hears(&mut self, executor: u8) -> Result<bool, Broken> {
         if self.net.is_some() {
             return self.answers(executor);

@@ -1,8 +1,8 @@
-//! Work that goes on and on: cycles of states in which every executor is served, and no task is assigned.
+//! Livelock: cycles of states in which every executor is served and no task is assigned.
 //!
-//! Executors ask for ever here. Pointers and credit are numbered anew in each state, so that a queue that has turned once is in the state in
-//! which it was, and the graph of all states is finite. A run that never ends, and in which everybody moves again and again, stays in one of
-//! its strongly connected parts from some time on.
+//! Executors ask for ever here. Pointers and credit are renumbered in each state, so that a queue returns to its first state after one
+//! turn, and the graph of all states is finite. A fair run that never ends stays in one of its strongly connected components from some time
+//! on.
 
 use super::pack::{pack, unpack};
 use super::world::{Broken, FOREVER, Fate, Setting, Step, World};
@@ -10,14 +10,14 @@ use super::{Instance, Subject};
 use crate::Watch;
 use std::collections::{HashMap, VecDeque};
 
-/// What goes on for ever.
+/// A cycle that may repeat for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Steps until it begins.
+    /// Steps before the cycle.
     pub steps: usize,
-    /// Steps of a turn.
+    /// Steps of the cycle.
     pub turn: usize,
-    /// The steps and the turn, one a line.
+    /// The steps and the cycle, one step per line.
     pub transcript: String,
 }
 
@@ -27,20 +27,20 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// The result of a search for what never ends.
+/// The result of a search for cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endless {
-    /// Different states, but for where numbers begin.
+    /// Different states, apart from where numbers begin.
     pub states: usize,
     /// Steps between them.
     pub steps: usize,
-    /// All states were reached.
+    /// Whether all states were reached.
     pub exhaustive: bool,
-    /// Passes, at most, until nothing recirculates any more if no other packet comes; `None`: packets may go round for ever.
+    /// Maximum number of passes until recirculation ends if no other packet comes; `None`: packets may recirculate for ever.
     pub passes: Option<usize>,
-    /// A request that is never answered, though every executor and every packet is served again and again.
+    /// A request that is never answered, though every executor and packet is served again and again.
     pub request: Option<Way>,
-    /// No task is assigned any more, likewise, though an executor may run one that the switch has taken.
+    /// No task is assigned any more, likewise, though an executor may run an accepted one.
     pub task: Option<Way>,
 }
 
@@ -56,16 +56,14 @@ struct Graph {
 struct Edge {
     to: u32,
     step: Step,
-    /// The executor that it serves.
     serves: Option<u8>,
-    /// A pass of a recirculating packet.
     is_pass: bool,
 }
 
-/// Searches all states for what never ends. All executors ask for ever.
+/// Searches all states for cycles. All executors ask for ever.
 ///
 /// # Errors
-/// Where a rule breaks meanwhile.
+/// If a rule breaks during the search.
 pub fn endless<S: Subject>(subject: S, instance: &Instance, watch: &Watch) -> Result<Endless, Broken> {
     let executors = instance.executors.iter().map(|&(has, _)| (has, FOREVER)).collect();
     let setting = Setting::new(subject, Instance { executors, ..instance.clone() });
@@ -88,11 +86,11 @@ pub fn endless<S: Subject>(subject: S, instance: &Instance, watch: &Watch) -> Re
     })
 }
 
-/// Visits the same states, and takes each step from each of them a second time after all pointers and credit were moved by `by`: it must
-/// lead to the same state. Returns the number of steps.
+/// Visits the same states, and repeats each step with all pointers and credit moved by `by`: it must lead to the same state. Returns the
+/// number of steps.
 ///
 /// # Errors
-/// Where a rule breaks, or a step leads elsewhere.
+/// If a rule breaks, or a step leads elsewhere.
 pub fn shifted<S: Subject>(subject: S, instance: &Instance, by: u32, watch: &Watch) -> Result<usize, Broken> {
     let executors = instance.executors.iter().map(|&(has, _)| (has, FOREVER)).collect();
     let setting = Setting::new(subject, Instance { executors, ..instance.clone() });
@@ -110,7 +108,7 @@ pub fn shifted<S: Subject>(subject: S, instance: &Instance, by: u32, watch: &Wat
     Ok(graph.edges.iter().map(Vec::len).sum())
 }
 
-/// The way to the nearest part of these states in which all move for ever, if there is one that is `wanted`.
+/// The steps to the nearest component of these states that is fair and `wanted`.
 fn lasting<S: Subject>(
     setting: &Setting<S>,
     graph: &Graph,
@@ -172,7 +170,7 @@ fn served<S: Subject>(world: &World<'_, S>, step: Step) -> (Option<u8>, bool) {
     }
 }
 
-/// The strongly connected parts of these states that have a step within, by Tarjan's algorithm.
+/// The strongly connected components of these states that have an internal step, by Tarjan's algorithm.
 fn parts(graph: &Graph, inside: &[bool]) -> Vec<Vec<u32>> {
     const NONE: u32 = u32::MAX;
     let count = graph.states.len();
@@ -190,7 +188,7 @@ fn parts(graph: &Graph, inside: &[bool]) -> Vec<Vec<u32>> {
                 next += 1;
                 stack.push(state);
             } else {
-                // The state to which the last step led has been visited.
+                // The state after the last step has been visited.
                 low[at] = low[at].min(low[graph.edges[at][edge - 1].to as usize]);
             }
             let rest = graph.edges[at].iter().enumerate().skip(edge);
@@ -218,7 +216,7 @@ fn parts(graph: &Graph, inside: &[bool]) -> Vec<Vec<u32>> {
     parts
 }
 
-/// States are numbered in the order in which they were found, so the first is the least deep.
+/// States are numbered in the order of discovery, so the first is the least deep.
 fn first(part: &[u32]) -> u32 {
     part.iter().copied().min().unwrap_or(0)
 }
@@ -231,7 +229,7 @@ fn depth(graph: &Graph, mut state: u32) -> usize {
     depth
 }
 
-/// Passes in a row, at most; `None` where they form a cycle.
+/// Maximum number of consecutive passes; `None` if they form a cycle.
 fn longest(graph: &Graph) -> Option<usize> {
     let count = graph.states.len();
     let passes = |state: usize| graph.edges[state].iter().filter(|edge| edge.is_pass);
@@ -253,11 +251,11 @@ fn longest(graph: &Graph) -> Option<usize> {
     (done == count).then(|| length.into_iter().max().unwrap_or(0))
 }
 
-/// A strongly connected part, and what is true of all of it.
+/// A strongly connected component, and its properties.
 struct Part<'a> {
     states: &'a [u32],
     executors: Vec<u8>,
-    /// Every executor is served in it, and no client has anything to send or under way.
+    /// Every executor is served in it, and no client has anything to send or in flight.
     is_fair: bool,
     /// The switch has a task that an executor may run.
     is_open: bool,
@@ -290,7 +288,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Steps into it, and a turn within it that serves every executor.
+    /// Steps into it, and a cycle within it that serves every executor.
     fn way<S: Subject>(&self, setting: &Setting<S>, graph: &Graph) -> Way {
         let begin = first(self.states);
         let (mut steps, mut state) = (Vec::new(), begin);
@@ -323,7 +321,7 @@ impl<'a> Part<'a> {
         Way { steps: steps.len(), turn: turn.len(), transcript: text }
     }
 
-    /// The fewest steps within it up to one that is `wanted`.
+    /// The shortest path within it to a `wanted` step.
     fn walk(&self, graph: &Graph, from: u32, wanted: impl Fn(&Edge) -> bool) -> Vec<(u32, Edge)> {
         let inside: std::collections::HashSet<u32> = self.states.iter().copied().collect();
         let (mut before, mut queue) = (HashMap::new(), VecDeque::from([from]));

@@ -1,11 +1,11 @@
 //! Exhaustive search of small instances: a program on its machine, and packets that pass it in any order.
 //!
-//! A state consists of all registers, the recirculating packets, what clients and executors wait for, and what became of each
-//! task. A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any recirculating packet. These may overtake
-//! each other, which real recirculation does not do. None of them is lost, unless the instance allows it.
+//! A state consists of all registers, the recirculating packets, the pending requests of clients and executors, and the fate of each task.
+//! A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any recirculating packet. These may overtake each other,
+//! unlike in real recirculation. None is lost, unless the instance allows it.
 //!
-//! After each step the state is checked against the rules of `docs/internals/asic.md` ([`Broken::rule`]). A broken rule ends the
-//! search, with a shortest sequence of steps to it as a text.
+//! After each step the state is checked against the rules of `docs/internals/asic.md` ([`Broken::rule`]). A broken rule ends the search,
+//! with a shortest sequence of steps to it as a text.
 
 mod answers;
 mod endless;
@@ -45,7 +45,7 @@ pub enum Told {
         executor: u8,
         /// The task.
         tid: u32,
-        /// Every word of the entry belongs to this task.
+        /// Whether every word of the entry belongs to this task.
         whole: bool,
     },
     /// An executor gets no task.
@@ -57,9 +57,9 @@ pub enum Told {
     Answered {
         /// Number of the client.
         client: u8,
-        /// The tasks that the switch has.
+        /// The accepted tasks.
         taken: u32,
-        /// The tasks that it has not.
+        /// The refused tasks.
         refused: u32,
     },
     /// A client is told which tasks were not taken.
@@ -84,9 +84,9 @@ impl Told {
     }
 }
 
-/// A program to be checked. Levels count from 1.
+/// A program to check. Levels count from 1.
 pub trait Subject: Send + Sync + 'static {
-    /// How many levels it has.
+    /// Number of levels.
     fn levels(&self) -> u8;
     /// Entries of each level.
     fn size(&self) -> usize;
@@ -100,9 +100,9 @@ pub trait Subject: Send + Sync + 'static {
     fn retrieve_numbered(&self, executor: u8, resources: u8, _counter: u32) -> Packet {
         self.retrieve(executor, resources)
     }
-    /// The executor whose request a recirculating packet is; `None`: a client's.
+    /// The executor of a recirculating packet; `None`: a client's.
     fn asker(&self, packet: &Packet) -> Option<u8>;
-    /// Numbers pointers and credit anew, so that all that count alike are the same state; only what differs may count.
+    /// Renumbers pointers and credit, so that states with equal differences become equal. Only differences may matter.
     fn number_anew(&self, _machine: &mut Machine, _flight: &mut [Packet], _start: u32) {}
     /// The meaning of a packet that has left a pass.
     fn told(&self, sent: &Sent) -> Told;
@@ -110,20 +110,20 @@ pub trait Subject: Send + Sync + 'static {
     fn queued(&self, machine: &Machine, level: u8) -> Vec<u32>;
     /// The accepted task that a recirculating packet carries.
     fn held(&self, packet: &Packet) -> Option<u32>;
-    /// The level at which a packet that holds nothing asks for a task.
+    /// The level at which a packet without a task asks for one.
     fn asks(&self, packet: &Packet) -> Option<u8>;
-    /// The level within which a packet searches, if the search is to go on at the next level from its tail.
+    /// The level of a packet's search, if the search continues at the next level from its tail.
     fn searches(&self, _packet: &Packet) -> Option<u8> {
         None
     }
-    /// Invariants of a level's registers, given how many tasks packets hold.
+    /// Invariants of a level's registers, given the number of tasks that packets hold.
     fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String>;
     /// Invariants of the registers when no packet is inside.
     fn at_rest(&self, _machine: &Machine) -> Result<(), String> {
         Ok(())
     }
-    /// Overwrites values that no packet will read, so that they do not make states different. A program that read them after all
-    /// would assign task 0, which breaks T1.
+    /// Overwrites values that no packet will read, so that they do not distinguish states. A program that read them would assign task 0,
+    /// which breaks T1.
     fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]);
     /// A level's queue, as text.
     fn show(&self, machine: &Machine, level: u8) -> String {
@@ -133,60 +133,59 @@ pub trait Subject: Send + Sync + 'static {
     fn describe(&self, packet: &Packet) -> String;
 }
 
-/// An instance to search: its clients and executors, and what they do.
+/// An instance to search: its clients and executors, and their actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// Where serial numbers begin.
+    /// First serial number.
     pub start: u32,
     /// Each client's job: its tasks' levels and resources. It sends them in one packet.
     pub jobs: Vec<Vec<(u8, u8)>>,
-    /// Places that the controller grants at each level of the safe program, if that is fewer than there are entries.
+    /// Places that the controller grants at each level of the safe program, if fewer than entries.
     pub room: Option<u32>,
-    /// How often each client submits refused tasks again.
+    /// How often each client resubmits refused tasks.
     pub retries: u8,
-    /// Each executor's resources, and how often it polls, one request at a time.
+    /// Each executor's resources and number of polls, one request at a time.
     pub executors: Vec<(u8, u8)>,
     /// The rule for the order of tasks; `None`: the strongest one.
     pub order: Option<Order>,
-    /// The search ends after about this many states.
+    /// Approximate limit of states.
     pub limit: Option<usize>,
-    /// The rules that end the search; `None`: all. So another rule can be checked of a program that often breaks one.
+    /// The rules that end the search; `None`: all. Allows a check of one rule if another often breaks.
     pub rules: Option<Vec<&'static str>>,
-    /// Executors poll only while a task is queued, as if they could know that.
+    /// Whether executors poll only while a task is queued, as if they could know that.
     pub informed: bool,
     /// How many recirculating packets may be lost.
     pub drops: u8,
-    /// A client sends its whole job again if a task of it was lost unnoticed, and no packet recirculates any more.
+    /// Whether a client resubmits its whole job if a task of it was lost unnoticed and no packet recirculates any more.
     pub timeouts: bool,
-    /// Ingress and egress are separate steps: other packets may come between them, except those to the same place. Then it is
-    /// known where tasks are only while no packet is between the two.
+    /// Whether ingress and egress are separate steps: other packets may come between them, except those to the same place. The location of
+    /// tasks is then known only while no packet is between the two.
     pub halves: bool,
-    /// Recirculating packets do not overtake each other, as in a switch with one port for them.
+    /// Whether recirculating packets keep their order, as in a switch with one port for them.
     pub fifo: bool,
-    /// The network loses, delays and copies packets of clients and executors, and these repeat them. `retries` is 0.
+    /// The network loses, delays and copies packets of clients and executors, which repeat them. Requires `retries` 0.
     pub network: Option<Network>,
 }
 
-/// What the network and the time-outs of the endpoints may do.
+/// Faults of the network and the endpoints' time-outs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// How often something goes wrong: a packet is lost, late or copied, an answer is lost, a time-out comes too early.
+    /// Number of faults: a lost, late or copied packet, a lost answer, an early time-out.
     pub faults: u8,
-    /// How often a SUBMIT of each client may arrive, repeats included.
+    /// How often a SUBMIT of each client may arrive, including repeats.
     pub arrivals: u8,
-    /// Clients and executors repeat also what is only slow.
+    /// Whether clients and executors repeat packets that are only slow.
     pub early: bool,
-    /// T2 as the contract has it: a task is assigned once, however often its SUBMIT has arrived.
+    /// T2 as in the contract: a task is assigned once, however often its SUBMIT has arrived.
     pub strict: bool,
 }
 
 /// How far a level's order is kept (T3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// No search happens: tasks are assigned in the order in which they were accepted.
+    /// No search happens: tasks are assigned in the order of acceptance.
     Exact,
-    /// One executor searches: the queue itself stays in that order, whatever else happens, and a task is overtaken only if a search
-    /// has held it.
+    /// One executor searches: the queue itself keeps that order, and a task is overtaken only if a search has held it.
     Kept,
     /// Several search: a task is overtaken only if a search has held it.
     Held,
@@ -200,7 +199,7 @@ impl Instance {
         all.map(|(tid, &(level, resources))| Task { tid, level, resources }).collect()
     }
 
-    /// How many times all tasks are counted: once for each arrival of their SUBMIT, and once more for the work's end.
+    /// Number of copies of all tasks: one for each arrival of their SUBMIT, and one for the work's end.
     pub(crate) fn batches(&self) -> usize {
         self.network.map_or(1, |network| usize::from(network.arrivals) + 1)
     }
@@ -221,16 +220,16 @@ impl Instance {
     }
 }
 
-/// A rule that broke.
+/// A broken rule with the steps to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule, and how it broke.
     pub broken: Broken,
-    /// Steps to it.
+    /// Number of steps to it.
     pub steps: usize,
     /// Whether no shorter sequence exists: the search for one was complete.
     pub shortest: bool,
-    /// The steps to it, one a line.
+    /// The steps to it, one per line.
     pub transcript: String,
 }
 
@@ -240,12 +239,12 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Counts of events over all steps, so that a reader sees what an instance reaches.
+/// Counts of events over all steps, to show what an instance reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Tasks assigned.
     pub assigned: u64,
-    /// Requests that found nothing.
+    /// Requests without a task.
     pub no_ops: u64,
     /// Answers that refused a task.
     pub refused: u64,
@@ -260,9 +259,9 @@ pub struct Verdict {
     pub states: usize,
     /// Steps between them.
     pub steps: usize,
-    /// Steps to the state that is farthest from the start.
+    /// Depth of the state farthest from the start.
     pub depth: usize,
-    /// All states were reached, and not only as many as the instance allows.
+    /// Whether all states were reached, rather than the instance's limit.
     pub exhaustive: bool,
     /// None, or the first.
     pub violations: Vec<Violation>,

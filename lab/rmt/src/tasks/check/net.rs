@@ -1,13 +1,13 @@
 //! A network that loses, delays and copies packets between the switch and its clients and executors, and the endpoints that repeat them.
 //!
-//! `docs/internals/asic.md` says what is modelled, and which rule holds in which form. Each arrival of a SUBMIT has a client and tasks of its
-//! own here, so the rules of the other instances hold for each arrival by itself. The endpoints know which arrivals are of one SUBMIT.
+//! `docs/internals/asic.md` describes the model, and which rule holds in which form. Each arrival of a SUBMIT has its own client and tasks
+//! here, so the rules of the other instances hold for each arrival by itself. The endpoints know which arrivals belong to one SUBMIT.
 
 use super::world::{Broken, Client, Fate, Step, World};
 use super::{Network, Subject, Task};
 use crate::Packet;
 
-/// What becomes of a packet to the switch.
+/// Fate of a packet to the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sending {
     /// It arrives before anything else happens.
@@ -27,7 +27,7 @@ impl Sending {
         u8::from(self != Self::Arrives)
     }
 
-    /// How many arrivals come of it.
+    /// Number of its arrivals.
     fn arrivals(self) -> u8 {
         match self {
             Self::Lost => 0,
@@ -51,24 +51,24 @@ impl Sending {
 struct Owner {
     arrivals: u8,
     sent: bool,
-    /// An answer to its last SUBMIT was heard.
+    /// Whether it received an answer to its last SUBMIT.
     acked: bool,
     /// Tasks whose result it has.
     done: u8,
-    /// The tasks of each SUBMIT that is in the network.
+    /// The tasks of each SUBMIT in the network.
     air: Vec<u8>,
 }
 
-/// An executor's slot. Whether it waits for an answer is in [`Executor`](super::world::Executor).
+/// An executor's slot. [`Executor`](super::world::Executor) says whether it waits for an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Slot {
-    /// Of the last packet that it has sent.
+    /// Of its last packet.
     counter: u8,
     /// The highest that has arrived.
     arrived: u8,
-    /// Requests in the switch that are to be answered.
+    /// Unanswered requests in the switch.
     open: u8,
-    /// The counters of the packets that are in the network.
+    /// The counters of its packets in the network.
     air: Vec<u8>,
 }
 
@@ -120,7 +120,7 @@ fn number(n: usize) -> u8 {
 }
 
 impl<S: Subject> World<'_, S> {
-    /// All that clients, executors and the network may do next, and passes whose answer is lost.
+    /// All next steps of clients, executors and the network, and passes whose answer is lost.
     pub(super) fn net_steps(&self, passes: &[u8]) -> Vec<Step> {
         let Some(net) = &self.net else { return Vec::new() };
         let mutes: &[bool] = if net.faults > 0 { &[false, true] } else { &[false] };
@@ -150,7 +150,7 @@ impl<S: Subject> World<'_, S> {
         steps
     }
 
-    /// What may become of a packet whose sending costs so many faults already, and whether its answer is lost.
+    /// Possible fates of a packet and of its answer, if sending it has cost this many faults.
     fn sendings(&self, cost: Option<u8>) -> Vec<(Sending, bool)> {
         let faults = self.net.as_ref().map_or(0, |net| net.faults);
         let Some(left) = cost.and_then(|cost| faults.checked_sub(cost)) else { return Vec::new() };
@@ -158,7 +158,7 @@ impl<S: Subject> World<'_, S> {
         all.filter(|(sending, mute)| sending.faults() + u8::from(*mute) <= left).collect()
     }
 
-    /// The faults that it costs if this client sends what is not done: 1 if only a time-out that is too early makes it do so.
+    /// The faults that this client's sending costs: 1 if only an early time-out causes it.
     fn submits_at(&self, number: usize) -> Option<u8> {
         let (net, jobs) = (self.net.as_ref()?, &self.setting.instance.jobs);
         let owner = &net.owners[number];
@@ -174,12 +174,12 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    /// The faults that a time-out costs that comes too early, if there are such time-outs.
+    /// The faults that an early time-out costs, if there are any.
     fn is_early(&self) -> Option<u8> {
         self.setting.instance.network.filter(|network| network.early).map(|_| 1)
     }
 
-    /// Likewise, if this executor sends a RETRIEVE.
+    /// The same for an executor's RETRIEVE.
     fn asks_at(&self, number: usize) -> Option<u8> {
         let (slot, executor) = (&self.net.as_ref()?.slots[number], &self.executors[number]);
         let is_expected = executor.waits && (slot.open > 0 || !slot.air.is_empty());
@@ -196,14 +196,14 @@ impl<S: Subject> World<'_, S> {
         self.setting.instance.jobs.iter().map(Vec::len).sum::<usize>() as u32
     }
 
-    /// Tasks of a client, numbered over all clients from 0, whose result it does not have.
+    /// Tasks of a client, numbered over all clients from 0, whose result it lacks.
     fn not_done(&self, owner: usize) -> Vec<u32> {
         let (first, length) = (self.first(owner), self.setting.instance.jobs[owner].len() as u32);
         let done = self.net.as_ref().map_or(0, |net| net.owners[owner].done);
         (0..length).filter(|bit| done >> bit & 1 == 0).map(|bit| first + bit).collect()
     }
 
-    /// What became of this task, of each arrival.
+    /// The fate of this task in each arrival.
     fn fates_of(&self, place: u32) -> impl Iterator<Item = Fate> {
         self.fates.iter().skip(place as usize).step_by(self.all_tasks() as usize).copied()
     }
@@ -225,7 +225,7 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    /// The answer of this pass is lost.
+    /// Whether the answer of this pass is lost.
     fn is_muted(&mut self) -> bool {
         let mute = std::mem::take(&mut self.mute);
         if mute {
@@ -311,7 +311,7 @@ impl<S: Subject> World<'_, S> {
         self.enter(packet)
     }
 
-    /// T2: a counter that is not above all that have arrived is one of a copy, or came late: it must change nothing.
+    /// T2: a counter that is not above all arrived ones belongs to a copy or a late packet, which must change nothing.
     fn retrieve_arrives(&mut self, number: usize, counter: u8) -> Packet {
         if let Some(net) = &mut self.net {
             let slot = &mut net.slots[number];
@@ -335,7 +335,7 @@ impl<S: Subject> World<'_, S> {
         self.retrieve_arrives(number, counter)
     }
 
-    /// What a client still has to submit when all its packets and answers are lost, as an arrival of its own.
+    /// A new arrival with the tasks that a client must still submit when all its packets and answers are lost.
     pub(super) fn submits_spare(&mut self, owner: usize) -> Option<Packet> {
         let (left, all) = (self.not_done(owner), self.all_tasks());
         let spare = self.setting.instance.batches() - 1;
@@ -353,7 +353,7 @@ impl<S: Subject> World<'_, S> {
         Some(self.submits(owner, spare, tids))
     }
 
-    /// The switch answers an executor; whether it hears that.
+    /// The switch answers an executor; returns whether it receives the answer.
     pub(super) fn answers(&mut self, executor: u8) -> Result<bool, Broken> {
         let number = usize::from(executor);
         let is_open = self.net.as_mut().and_then(|net| net.slots.get_mut(number)).is_some_and(|slot| {
@@ -371,7 +371,7 @@ impl<S: Subject> World<'_, S> {
         Ok(heard)
     }
 
-    /// A task was assigned. Its client gets the result if the executor has heard of it.
+    /// A task was assigned. Its client gets the result if the executor received the task.
     pub(super) fn runs(&mut self, tid: u32, heard: bool) -> Result<(), Broken> {
         let Some(network) = self.setting.instance.network else { return Ok(()) };
         let place = (tid - 1) % self.all_tasks();

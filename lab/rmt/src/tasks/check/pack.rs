@@ -1,10 +1,10 @@
-//! A state as bytes: few, and the same for states that are the same.
+//! A state as bytes: few, and equal for equal states.
 
 use super::Subject;
 use super::world::{Client, Executor, Fate, Setting, World};
 use crate::{Crossing, Packet, To};
 
-/// Writes seven bits a byte; small numbers of either sign take few bytes, as serial numbers may begin just before zero.
+/// Writes seven bits per byte; small numbers of either sign take few bytes, as serial numbers may begin just before zero.
 fn put(bytes: &mut Vec<u8>, value: u32) {
     let signed = value.cast_signed();
     let mut rest = (signed << 1 ^ signed >> 31).cast_unsigned();
@@ -20,7 +20,7 @@ fn put_all(bytes: &mut Vec<u8>, values: &[u32]) {
     values.iter().for_each(|&value| put(bytes, value));
 }
 
-/// Reads a number that `put` wrote.
+/// Reads numbers that `put` wrote.
 struct Reader<'a>(std::slice::Iter<'a, u8>);
 
 impl Reader<'_> {
@@ -41,7 +41,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where a packet between the pipelines goes; one that is dropped does not get there.
+/// Destination of a packet between the pipelines; a dropped one does not get there.
 fn number(to: To) -> u32 {
     match to {
         To::Port(port) => 2 + port,
@@ -65,7 +65,7 @@ fn packed(packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// Puts a state into its stored form: unread values overwritten, packets sorted.
+/// Normalises a state: overwrites unread values, sorts packets.
 pub(super) fn sort<S: Subject>(world: &mut World<'_, S>) {
     let World { setting, machine, flight, .. } = world;
     // Packets between the pipelines may read entries that the registers no longer count as live.

@@ -1,4 +1,4 @@
-//! Passes that tasks take: what a program costs the switch.
+//! Passes per task: a program's cost to the switch.
 
 use super::{Subject, Task, Told};
 use crate::{Machine, Packet};
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 
 const TASKS: u32 = 10_000;
 
-/// Passes a task.
+/// Passes per task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passes {
-    /// Of its SUBMIT, and of all that this causes.
+    /// Of its SUBMIT and all passes that it causes.
     pub submit: f64,
     /// Of its RETRIEVE, likewise.
     pub retrieve: f64,
 }
 
-/// Ten thousand tasks without constraints go through one level, one packet after the other. The queue is anything between empty and
-/// 61 tasks long, so it must have 64 entries.
+/// Sends ten thousand unconstrained tasks through one level, one packet after the other. The queue length varies from 0 to 61, so it must
+/// have 64 entries.
 pub fn passes<S: Subject>(subject: &S) -> Passes {
     let mut machine = subject.machine(0);
     let (mut submit, mut retrieve, mut queued, mut assigned) = (0, 0, 0, 0);
@@ -33,7 +33,7 @@ pub fn passes<S: Subject>(subject: &S) -> Passes {
     Passes { submit: of(submit, TASKS), retrieve: of(retrieve, assigned) }
 }
 
-/// Until nothing recirculates: passes, and tasks that were assigned whole.
+/// Runs until nothing recirculates. Returns passes, and tasks assigned whole.
 fn drain<S: Subject>(subject: &S, machine: &mut Machine, packet: Packet) -> (u32, u32) {
     let (mut passes, mut assigned, mut inside) = (0, 0, VecDeque::from([packet]));
     while let Some(packet) = inside.pop_front() {

@@ -1,4 +1,4 @@
-//! The checks of states without packets in the switch, and whether the work can end.
+//! Checks states without packets in the switch, and whether the work can end.
 
 use super::Subject;
 use super::world::{Broken, Client, Fate, World};
@@ -10,13 +10,13 @@ const PROGRESS: &str = "progress";
 /// Passes after which packets of so small a queue will not come to rest.
 const MANY: u32 = 1000;
 
-/// Lines that show what goes on and on.
+/// Lines that show a livelock.
 const TOLD: usize = 8;
 
 impl<S: Subject> World<'_, S> {
-    /// At rest no client waits in vain, and the registers hold nothing of a finished packet. And the work can end: the packets
-    /// inside come to rest, by steps that the search takes too. So it is enough to check states at rest: clients that send
-    /// tasks again and executors that poll must end the work in a few rounds. The search finds other rules that break meanwhile.
+    /// At rest no client waits in vain, and the registers have no trace of a finished packet. The work must be able to end: the packets
+    /// inside come to rest, by steps that the search takes too. So it is enough to check states at rest: resubmitting clients and polling
+    /// executors must end the work in a few rounds. The search finds other broken rules.
     pub(super) fn finish(&mut self) -> Result<(), Broken> {
         let (halves, progress) = (self.setting.instance.halves, self.setting.holds(PROGRESS));
         match () {
@@ -31,7 +31,7 @@ impl<S: Subject> World<'_, S> {
         self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
     }
 
-    /// The same as a text: for work that cannot end, what goes on and on.
+    /// The same as a text: shows the livelock of work that cannot end.
     pub(super) fn ends(mut self) -> (String, Option<Broken>) {
         self.log = Some(String::new());
         let broken = self.finish().err();
@@ -73,7 +73,7 @@ impl<S: Subject> World<'_, S> {
         self.ask(PROGRESS, "packets go round for ever")
     }
 
-    /// Only the last round is told: the others are like it.
+    /// Only the last round is logged: the others are like it.
     fn log_anew(&mut self) {
         self.log.iter_mut().for_each(String::clear);
     }

@@ -1,5 +1,5 @@
-//! The search itself: `stateright`, breadth first. It keeps 64 bits of each state that it has seen; of ten million states two
-//! share theirs with a probability of 3 in a million, and one of them would be missed.
+//! The search: `stateright`, breadth first. It keeps 64 bits of each visited state; among ten million states a collision has a probability
+//! of 3 in a million and would hide one state.
 
 use super::pack::{pack, unpack};
 use super::world::{Setting, Step, World, narrate};
@@ -37,7 +37,7 @@ struct Search<S> {
 }
 
 impl<S: Subject> Search<S> {
-    /// When the search is to end, nothing breaks any more, and nothing follows.
+    /// When the search must end, nothing breaks any more, and nothing follows.
     fn holds(&self, state: &State) -> bool {
         self.watch.stops() || state.broken.is_none() && unpack(&self.setting, &state.bytes).finish().is_ok()
     }
@@ -61,7 +61,7 @@ impl<S: Subject> Model for Search<S> {
     fn next_state(&self, state: &State, step: Step) -> Option<State> {
         let mut world = unpack(&self.setting, &state.bytes);
         let broken = world.step(step).err().map(Arc::new);
-        // No answer was there to be lost.
+        // There was no answer to lose.
         if broken.is_none() && world.mute {
             return None;
         }
@@ -79,7 +79,7 @@ pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize, watch: &
     let setting = Arc::new(Setting::new(subject, instance.clone()));
     let (mut verdict, mut way) = search(&setting, threads, None, watch);
     let (mut last, mut shortest) = (None, false);
-    // The searcher stops some states after its first find. So search again until no shorter sequence is found.
+    // The searcher stops some states after its first find. So repeat the search until it finds no shorter sequence.
     while let Some(steps) = way {
         let shorter = steps.len();
         last = Some(steps);

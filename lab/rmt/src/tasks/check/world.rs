@@ -13,7 +13,7 @@ pub(super) const FOREVER: u8 = 127;
 pub struct Broken {
     /// T1 to T7 of `docs/internals/tasks.md`; "registers": the program's own invariants; "progress".
     pub rule: &'static str,
-    /// In words.
+    /// Description of the event.
     pub what: String,
 }
 
@@ -24,17 +24,17 @@ pub(super) enum Step {
     Poll(u8),
     /// The packet with this number among those inside.
     Pass(u8),
-    /// It is lost instead.
+    /// That packet is lost.
     Lose(u8),
     /// The egress of the packet with this number among those between the pipelines.
     Leave(u8),
-    /// A client sends what is not done, and so on with the packet; `mute`: the answer of that pass is lost.
+    /// A client sends what is not done, with this fate; `mute`: the answer of that pass is lost.
     Send {
         owner: u8,
         sending: Sending,
         mute: bool,
     },
-    /// The SUBMIT with this number of those of a client in the network arrives.
+    /// A client's SUBMIT with this number in the network arrives.
     Arrive {
         owner: u8,
         copy: u8,
@@ -46,7 +46,7 @@ pub(super) enum Step {
         sending: Sending,
         mute: bool,
     },
-    /// The RETRIEVE with this number of those of an executor in the network arrives.
+    /// An executor's RETRIEVE with this number in the network arrives.
     Come {
         executor: u8,
         copy: u8,
@@ -96,7 +96,7 @@ pub(super) struct Setting<S> {
 impl<S: Subject> Setting<S> {
     pub(super) fn new(subject: S, instance: Instance) -> Self {
         let (mut tasks, order, machine) = (instance.tasks(), instance.order(), subject.machine(instance.start));
-        // Each arrival of a SUBMIT has tasks of its own: the program does not look at their numbers.
+        // Each arrival of a SUBMIT has its own tasks: the program does not read their numbers.
         let number = tasks.len();
         for arrival in 1..instance.batches() {
             let again = |n: usize| Task { tid: tasks[n].tid + (arrival * number) as u32, ..tasks[n] };
@@ -119,21 +119,21 @@ pub(super) struct World<'a, S> {
     pub(super) setting: &'a Setting<S>,
     pub(super) machine: Machine,
     pub(super) flight: Vec<Packet>,
-    /// Packets between the pipelines, in the order in which they came.
+    /// Packets between the pipelines, in order of arrival.
     pub(super) between: Vec<Crossing>,
     /// How many packets may yet be lost.
     pub(super) drops: u8,
     pub(super) clients: Vec<Client>,
     pub(super) executors: Vec<Executor>,
     pub(super) fates: Vec<Fate>,
-    /// Of each level the tasks that were accepted and are not assigned, in the order of their acceptance.
+    /// Of each level the accepted tasks that are not assigned, in the order of acceptance.
     pub(super) order: Vec<Vec<u32>>,
     pub(super) seen: Seen,
-    /// The network and the endpoints, where an instance has them.
+    /// The network and the endpoints, if the instance has them.
     pub(super) net: Option<Net>,
     /// The next answer is lost.
     pub(super) mute: bool,
-    /// The text of the steps, if a caller asked for it.
+    /// The text of the steps, if requested.
     pub(super) log: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl<'a, S: Subject> World<'a, S> {
             clients.push(Client { todo, sent: Vec::new(), retries: instance.retries });
         }
         let net = instance.network.map(|network| {
-            // A client for each arrival, without anything to send by itself.
+            // A client for each arrival, which sends nothing by itself.
             clients = vec![Client::default(); instance.jobs.len() * instance.batches()];
             Net::new(network, instance.jobs.len(), instance.executors.len())
         });
@@ -167,7 +167,7 @@ impl<'a, S: Subject> World<'a, S> {
         }
     }
 
-    /// All that may happen next. Of packets that are alike one is enough; they are sorted.
+    /// All possible next steps. Of equal packets one is enough; they are sorted.
     pub(super) fn steps(&self) -> Vec<Step> {
         let number = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
         let submits = self.clients.iter().enumerate();
@@ -346,11 +346,11 @@ impl<'a, S: Subject> World<'a, S> {
         out.into_iter().try_for_each(|(told, _)| self.told(told))
     }
 
-    /// T4: levels above that of the task had none, and it was the first of its own.
+    /// T4: levels above the task's had none, and it was the first of its own.
     fn levels(&self, asked: u8, queues: &[Vec<u32>], outputs: &Outputs) -> Result<(), Broken> {
         let subject = &self.setting.subject;
         let got = match subject.told(&outputs.packet) {
-            // It was stopped before it looked at a level; T7 asks for an answer where there must be one.
+            // It was stopped before it looked at a level; T7 requires an answer if one is due.
             Told::Gone => return Ok(()),
             Told::Assigned { tid, .. } => Some(tid),
             Told::Round => subject.held(&outputs.packet.packet),
@@ -371,7 +371,7 @@ impl<'a, S: Subject> World<'a, S> {
         }
     }
 
-    /// Where all tasks are: each that was accepted is in one place.
+    /// Locates all tasks: each accepted one is in exactly one place.
     fn account(&mut self, leaving: &[u32]) -> Result<(), Broken> {
         let queues = self.queues();
         for (number, queue) in queues.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The entries: registers for each of their words, in whatever stages have room.
+//! The entries: a register per word, in any stages with room.
 
 use super::Config;
 use super::fields::{Fields, entry};
@@ -7,7 +7,7 @@ use crate::Pipeline::Egress;
 use crate::tasks::room::{self, Bank, Room};
 use crate::{Action, Alu, Builder, Field, Match, Target, Width, low_bits};
 
-/// A word of an entry: what a SUBMIT stores, and the field in which it travels otherwise.
+/// A word of an entry: the field that a SUBMIT stores, and the field in which it travels otherwise.
 struct Word {
     name: String,
     submitted: Field,
@@ -24,7 +24,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config, target: &Targ
     finish(b, f, target.stages - 1);
 }
 
-/// What the packet is left with is read behind its registers, in the last stage: so the client's come before TDESC's.
+/// The word read in the last stage stays in the packet, so the client's words come before TDESC's.
 fn words(f: &Fields) -> Vec<Word> {
     let same = |name: &str, field: Field| Word { name: name.into(), submitted: field, carried: field };
     let mut words = vec![
@@ -38,7 +38,7 @@ fn words(f: &Fields) -> Vec<Word> {
     words
 }
 
-/// A register of a word, and the table that reaches it.
+/// A register of a word, and the table that accesses it.
 fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) {
     let (i, stage, name) = (&f.inside, bank.stage, bank.name(&word.name));
     let register = b.register(Egress, stage, &name, room::cell(word.carried.width()), 1 << bank.index_bits);
@@ -58,7 +58,7 @@ fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) {
     }
 }
 
-/// What happens to the packet itself, behind all entries.
+/// The packet's own fate, after all entries.
 fn finish(b: &mut Builder, f: &Fields, stage: usize) {
     let next = Action::new("next task").sub(f.tasks, f.tasks, 1).pop();
     let done = Action::new("done").drop("submitted");
@@ -69,7 +69,7 @@ fn finish(b: &mut Builder, f: &Fields, stage: usize) {
     table.note("a SWAP at the tail speaks for its task's client now");
 }
 
-/// What ingress leaves.
+/// The room that ingress leaves.
 fn beside_ingress(config: Config, target: &Target) -> Room<'_> {
     let mut room = Room::of(target);
     let valid = valid(config, target).map(|bank| (bank.stage, room::blocks(Width::W16, bank.index_bits)));

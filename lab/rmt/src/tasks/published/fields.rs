@@ -1,4 +1,4 @@
-//! The header fields of the published queue's packets, and the metadata that its stages pass to later ones.
+//! The header fields of the published queue's packets, and the metadata between stages.
 
 use super::Config;
 use crate::Width::{W8, W16, W32};
@@ -19,12 +19,12 @@ kinds! {
     Assign = 6, "ASSIGN";
     /// switch → executor: no task.
     NoOp = 7, "NO_OP";
-    /// switch → client: these tasks were not taken.
+    /// switch → client: these tasks were refused.
     Full = 8, "FULL";
 }
 
 values! {
-    /// The header's `ptr` of a REPAIR (listing 3): which pointer.
+    /// The header's `ptr` of a REPAIR (listing 3).
     pointer {
         ADD = 1,
         RETRIEVE = 2,
@@ -32,7 +32,7 @@ values! {
 }
 
 fields! {
-    /// The header fields. A packet has all of them; those that its kind does not name are zero.
+    /// The header fields. Every packet has all of them; those that its kind does not use are zero.
     pub struct Fields(b, config) {
         /// [`Kind`].
         pub op: Field = b.header("op", W8),
@@ -40,13 +40,13 @@ fields! {
         pub address: Field = b.header("address", W32),
         /// Its UDP port.
         pub port: Field = b.header("port", W16),
-        /// UID of a SUBMIT, of its tasks.
+        /// UID of a SUBMIT's tasks.
         pub uid: Field = b.header("uid", W32),
-        /// JID, likewise.
+        /// JID of a SUBMIT's tasks.
         pub jid: Field = b.header("jid", W32),
         /// #TASKS: how many records.
         pub tasks: Field = b.header("tasks", W8),
-        /// TID, the first record's, or the one task's that the packet carries.
+        /// TID of the first record, or of the task that the packet carries.
         pub tid: Field = b.header("tid", W32),
         /// TPRIO, 1 (the highest) to the number of levels.
         pub tprio: Field = b.header("tprio", W8),
@@ -58,17 +58,17 @@ fields! {
         pub client_ip: Field = b.header("client_ip", W32),
         /// Its port.
         pub client_port: Field = b.header("client_port", W16),
-        /// EXEC_RSRC, a byte in a word: what the executor has.
+        /// EXEC_RSRC, a byte in a word: the executor's resources.
         pub exec_rsrc: Field = b.header("exec_rsrc", W16),
-        /// RTRV_PRIO: the level at which a RETRIEVE looks; the level of a SWAP and of a REPAIR.
+        /// RTRV_PRIO: the level of a RETRIEVE, SWAP or REPAIR.
         pub rtrv_prio: Field = b.header("rtrv_prio", W8),
-        /// SWAP_IDX: with which entry a SWAP is exchanged next.
+        /// SWAP_IDX: the entry that a SWAP exchanges next.
         pub swap_idx: Field = b.header("swap_idx", W32),
         /// pkt_retrieve_ptr: `retrieve_ptr` when SWAP_IDX was set.
         pub pkt_retrieve_ptr: Field = b.header("pkt_retrieve_ptr", W32),
         /// Which pointer a REPAIR sets.
         pub ptr: Field = b.header("ptr", W8),
-        /// The value that a REPAIR sets it to.
+        /// The pointer's new value in a REPAIR.
         pub value: Field = b.header("value", W32),
         pub(super) inside: Inside = Inside::declared(b, config),
     }
@@ -91,26 +91,26 @@ fields! {
         pub(super) length: Field = b.metadata("length", W32),
         /// add − SWAP_IDX.
         pub(super) ahead: Field = b.metadata("ahead", W32),
-        /// The pointer to the entry that this packet is about.
+        /// The pointer to this packet's entry.
         pub(super) at: Field = b.metadata("at", W32),
-        /// The one behind it.
+        /// The next pointer.
         pub(super) next: Field = b.metadata("next", W32),
-        /// What the pointers say: [`status`].
+        /// State of the pointers: [`status`].
         pub(super) status: Field = b.metadata("status", W8),
-        /// Which flag the packet raises or clears.
+        /// The flag that the packet sets or clears.
         pub(super) flag: Field = b.metadata("flag", W8),
-        /// The bitmap as it was, and then the packet's own flag in it.
+        /// The bitmap before the packet, then the packet's own flag in it.
         pub(super) flags: Field = b.metadata("flags", W8),
-        /// Which pointer needs a repair.
+        /// The pointer that needs a repair.
         pub(super) broken: Field = b.metadata("broken", W8),
-        /// `is_valid` and TRSRC: what the packet stores, and what was there.
+        /// `is_valid` and TRSRC: what the packet stores, and the previous contents.
         pub(super) mine: Field = b.metadata("mine", W16),
         pub(super) theirs: Field = b.metadata("theirs", W16),
-        /// `is_valid`, and the resources that the task needs and the executor does not have.
+        /// `is_valid`, and the required resources that the executor lacks.
         pub(super) missing: Field = b.metadata("missing", W16),
         /// The entry's number among those of all levels.
         pub(super) cell: Field = b.bridged("cell", W32),
-        /// What egress does with the entry: [`entry`].
+        /// Egress's operation on the entry: [`entry`].
         pub(super) entry: Field = b.bridged("entry", W8),
     }
 }
@@ -123,7 +123,7 @@ pub(super) const REPAIR_RETRIEVE: u32 = 17;
 pub(super) const VALID: u32 = 0x100;
 
 values! {
-    /// What the pointers say to a SUBMIT, or to a SWAP.
+    /// State of the pointers for a SUBMIT or a SWAP.
     status {
         /// The queue has space.
         SPACE = 1,
@@ -131,15 +131,15 @@ values! {
         FULL = 2,
         /// `retrieve_ptr` is ahead of `add_ptr`.
         OVERRUN = 3,
-        /// A SWAP's entry lies within the queue.
+        /// A SWAP's entry is within the queue.
         INSIDE = 4,
-        /// A SWAP's entry lies outside of the queue.
+        /// A SWAP's entry is outside of the queue.
         TAIL = 5,
     }
 }
 
 values! {
-    /// What egress does.
+    /// Operations of egress.
     entry {
         /// Writes the entry; the packet's job has further tasks.
         STORE = 1,

@@ -1,4 +1,4 @@
-//! Control: pointers, flags, `is_valid` with TRSRC, and where the packet goes. Seven stages.
+//! Control: pointers, flags, `is_valid` with TRSRC, and the packet's destination. Seven stages.
 
 use super::fields::{Fields, Kind, REPAIR_ADD, REPAIR_RETRIEVE, VALID, entry, pointer, status};
 use super::{Config, Empty};
@@ -91,7 +91,7 @@ fn pointers(b: &mut Builder, f: &Fields, config: Config) {
     b.table(Ingress, 1, "task").run(&task).note("`is_valid` and TRSRC as one word");
 }
 
-/// Stage 2: the distances that decide, and the entry that the packet is about.
+/// Stage 2: the distances that decide, and the packet's entry.
 fn differences(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let length = Action::new("subtract").sub(i.length, i.add, i.retrieve).sub(i.ahead, i.add, f.swap_idx);
@@ -106,7 +106,7 @@ fn differences(b: &mut Builder, f: &Fields) {
     moved.run(&at(i.retrieve)).note("`retrieve_ptr` has moved: the search begins anew");
 }
 
-/// Stage 3: what the distances mean, as tables, because they are differences.
+/// Stage 3: the meaning of the distances, as tables, because they are differences.
 fn judgement(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let says = |name: &str, what: u32| Action::new(name).set(i.status, what);
@@ -166,7 +166,7 @@ fn flags(b: &mut Builder, f: &Fields) {
     table.note("listing 1, lines 9 and 19; listing 3, lines 10 and 14");
 }
 
-/// Stage 5: what the accesses gave, made fit for keys.
+/// Stage 5: prepares the results of the accesses as keys.
 fn comparisons(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let compare = Action::new("compare").and_not(i.missing, i.theirs, f.exec_rsrc).and(i.flags, i.flags, i.flag);
@@ -175,7 +175,7 @@ fn comparisons(b: &mut Builder, f: &Fields) {
         .note("is there a task, and what does the executor lack? listing 1, lines 10 and 20");
 }
 
-/// Stage 6: where it goes, as what, and what egress does with the entry.
+/// Stage 6: destination, kind, and egress's operation on the entry.
 fn route(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let to = |name: &str, destination: Destination| Action::new(name).forward(destination);
@@ -209,7 +209,7 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     table.entry([is(RETRIEVE), any, hole, any, any], &lower, &[]);
     table.entry([is(RETRIEVE), any, any, any, any], &leave, &[]);
     table.entry([is(SWAP), is(status::INSIDE), valid, any, any], &assign, &[entry::EXCHANGE]);
-    // The task stays where it is put; nothing came out for it.
+    // The task stays in its new entry, which was empty.
     let stays = no_task_behind(&no_task, i.entry);
     table.entry([is(SWAP), is(status::INSIDE), hole, any, any], &stays, &[]);
     table.entry([is(SWAP), is(status::INSIDE), any, any, any], &on, &[]);
@@ -221,12 +221,12 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     table.note("below");
 }
 
-/// The executor is told that there is no task, by a packet whose task egress exchanges first.
+/// Tells the executor that there is no task, by a packet whose task egress exchanges first.
 fn no_task_behind(no_task: &Action, entry_field: Field) -> Action {
     Action { name: format!("{}, task left", no_task.name), ..no_task.clone() }.set(entry_field, entry::EXCHANGE)
 }
 
-/// Stage 6: the packets that go beside it (listing 1, lines 14 and 23; the no-op of a SWAP at the tail).
+/// Stage 6: the copies (listing 1, lines 14 and 23; the no-op of a SWAP at the tail).
 fn copies(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let repair = [(f.ptr, i.broken), (f.value, i.add), (f.rtrv_prio, f.tprio)];

@@ -48,10 +48,10 @@ use crate::{Builder, Machine, Program, Refusal, Target};
 pub use fields::{Fields, Kind};
 pub use packets::{Answer, Task};
 
-/// How an executor that finds no task is answered.
+/// The answer to an executor that finds no task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Empty {
-    /// Nothing: Falcon ignores the request, the worker repeats it after a while (§3.3.4).
+    /// None: Falcon ignores the request, the worker repeats it after a while (§3.3.4).
     Ignored,
     /// A no-op task: Bolt (§3.2.4).
     NoOp,
@@ -66,7 +66,7 @@ pub struct Config {
     pub size: u32,
     /// 32-bit words of TDESC, 0 to 8.
     pub words: u32,
-    /// How a retrieve that finds no task is answered.
+    /// The answer to a retrieve that finds no task.
     pub empty: Empty,
 }
 
@@ -84,7 +84,6 @@ impl Config {
         self.size.trailing_zeros()
     }
 
-    /// Bits that number all entries of all levels.
     fn cell_bits(self) -> u32 {
         self.index_bits() + self.levels.next_power_of_two().trailing_zeros()
     }
@@ -113,7 +112,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Builds it; a size that the target has no room for is refused.
+    /// Builds the program; refuses a size that does not fit the target.
     pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
         config.check()?;
         let mut builder = Builder::new("published");
@@ -125,7 +124,7 @@ impl Published {
         Ok(Self { config, machine: Machine::load(&program), program, fields })
     }
 
-    /// The configuration that it was built with.
+    /// The configuration of the build.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config

@@ -16,7 +16,7 @@ pub struct Task {
     pub words: Vec<u32>,
 }
 
-/// What leaves the switch, or ends in it.
+/// A packet that leaves the switch, or ends in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// An executor gets a task.
@@ -35,14 +35,14 @@ pub enum Answer {
         /// The executor's address.
         executor: u32,
     },
-    /// A client's tasks were not taken: these TIDs.
+    /// A client's tasks were refused: these TIDs.
     Full {
         /// The client's address.
         client: u32,
-        /// The TIDs, in the order in which they were submitted.
+        /// The TIDs, in the order of submission.
         tids: Vec<u32>,
     },
-    /// A packet ended in the switch, under this reason.
+    /// A packet ended in the switch, for this reason.
     Dropped(&'static str),
 }
 
@@ -87,7 +87,7 @@ impl Published {
         }
     }
 
-    /// The tasks that a FULL carries back: the first record and those behind it.
+    /// The tasks that a FULL returns: the first record and later ones.
     fn refused(&self, packet: &Packet) -> Vec<u32> {
         let record = 3 + self.fields().tdesc.len();
         let behind = packet.tail().chunks(record).rev().map(|record| record[0]);

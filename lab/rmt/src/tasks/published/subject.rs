@@ -1,7 +1,7 @@
 //! The published queue for the checker.
 //!
-//! Each valid entry counts as queued, wherever the pointers are: a task is lost only if its entry is overwritten, or if the
-//! packet that held it is lost.
+//! Each valid entry counts as queued, wherever the pointers are: a task is lost only if its entry is overwritten, or if the packet that
+//! held it is lost.
 
 use super::fields::{VALID, pointer};
 use super::{Answer, Kind, Published, Task};
@@ -17,12 +17,11 @@ fn number(address: u32) -> u8 {
     u8::try_from(address.wrapping_sub(1)).unwrap_or(u8::MAX)
 }
 
-/// What each word of TDESC is.
+/// The value of each word of TDESC.
 fn word(&check::Task { tid, level, resources }: &check::Task) -> u32 {
     u32::from(level) << 16 | u32::from(resources) << 8 | (tid + 20)
 }
 
-/// UID and JID of a client's job.
 fn job(client: u32) -> (u32, u32) {
     (client + 60, client + 70)
 }
@@ -37,14 +36,12 @@ impl Published {
         machine.read(register, cell, Word::Low)
     }
 
-    /// `add_ptr` and `retrieve_ptr`.
     fn pointers(&self, machine: &Machine, level: u8) -> (u32, u32) {
         let read = |name| self.register(machine, name, u32::from(level) - 1);
         (read("add_ptr"), read("retrieve_ptr"))
     }
 
-    /// The cells of the valid entries of a level, the oldest place first. A wrong pointer is ahead of the other, so the other
-    /// one shows where the oldest is.
+    /// The cells of a level's valid entries, the oldest first. A wrong pointer is ahead of the other, which therefore shows the oldest.
     fn valid(&self, machine: &Machine, level: u8) -> Vec<u32> {
         let (add, retrieve) = self.pointers(machine, level);
         let size = self.config().size;
@@ -54,7 +51,7 @@ impl Published {
         (0..size).map(cell).filter(|&cell| self.register(machine, "is_valid", cell) & VALID != 0).collect()
     }
 
-    /// A SUBMIT that was a SWAP, and carries one task.
+    /// Whether it is a SUBMIT made from a SWAP, with one task.
     fn is_put_back(&self, packet: &Packet) -> bool {
         self.kind(packet) == Some(Kind::Submit) && packet.get(self.fields().client_ip) != 0
     }

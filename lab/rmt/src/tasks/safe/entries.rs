@@ -1,7 +1,6 @@
-//! Stages 6 to the last: the entries, a register for each of their words, or several where one has not so many cells. Of Tofino 1's full
-//! 128 K entries a stage has 32 + 8 bits: it has 48 map RAMs, of which a word of 32 bits takes 33 and a byte 9. With half as many entries
-//! the last stages have room for one more.
-//! Stage 8 counts the index, so its register is in a later stage.
+//! Stages 6 to the last: the entries, a register per word, or several if one has too few cells. Of Tofino 1's full 128 K entries a stage
+//! has 32 + 8 bits: it has 48 map RAMs, of which a word of 32 bits takes 33 and a byte 9. With half as many entries the last stages have
+//! room for one more. Stage 8 counts the index, so its register is in a later stage.
 
 use super::Config;
 use super::fields::{Fields, any_level, plays, plays_other, role};
@@ -9,29 +8,28 @@ use crate::Pipeline::Ingress;
 use crate::tasks::room::{self, Bank, Room};
 use crate::{Action, Alu, Builder, Field, Register, Target, low_bits};
 
-/// Which of an entry's words is the TID.
+/// Index of the TID among an entry's words.
 pub(super) const TID: usize = 4;
 
-/// A word of an entry: what a SUBMIT stores, and the field in which it travels otherwise.
+/// A word of an entry: the field that a SUBMIT stores, and the field in which it travels otherwise.
 struct Word {
-    /// The first stage that may have it.
+    /// The first possible stage.
     from: usize,
     name: &'static str,
     submitted: Field,
     carried: Field,
 }
 
-/// Where a word is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
-    /// One behind the other.
+    /// In the order of the entries.
     banks: Vec<Register>,
-    /// Bits of an entry's number that are its index in one of them.
+    /// Bits of an entry's number that are its index in one bank.
     index_bits: u32,
 }
 
 impl Stored {
-    /// The register and the index in it of the entry of this number.
+    /// The register and index of the entry with this number.
     pub(super) fn of(&self, entry: u32) -> (Register, u32) {
         (self.banks[(entry >> self.index_bits) as usize], entry & ((1 << self.index_bits) - 1))
     }
@@ -79,7 +77,7 @@ fn words(f: &Fields) -> Vec<Word> {
     words
 }
 
-/// A register of a word, and the tables that reach it.
+/// A register of a word, and the tables that access it.
 fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) -> Register {
     let (i, stage, name) = (&f.inside, bank.stage, bank.name(word.name));
     let register = b.register(Ingress, stage, &name, room::cell(word.carried.width()), 1 << bank.index_bits);
@@ -94,7 +92,7 @@ fn store(b: &mut Builder, f: &Fields, word: &Word, bank: Bank) -> Register {
     if let Some(is_here) = bank.has(i.at) {
         table.when(is_here);
     }
-    // Whether the queue ran empty is known from stage 7 on: the role says so.
+    // From stage 7 on the role says whether the queue ran empty.
     if stage > 6 {
         table.entry([any_level(role::SWAP)], &exchange, &[]);
     } else {

@@ -1,16 +1,15 @@
-//! What stands before the safe queue in a switch, and behind it: the tables of epoch and slots, the counters of the slots, forwarding, and
-//! the way back of an answer.
+//! The tables before and after the safe queue in a switch: epoch and slots, the slots' counters, forwarding, and the answers' way back.
 //!
-//! Only a RETRIEVE must be checked before it may change anything, and it does so first in stage 3. So stages 0 to 2, which the queue
-//! hardly fills, have room for the check: `docs/internals/asic.md` shows it in the report.
+//! Only a RETRIEVE must be checked before it may change anything, which it first does in stage 3. So stages 0 to 2, which the queue hardly
+//! fills, have room for the check: `docs/internals/asic.md` shows it in the report.
 //!
-//! - Stage 0 looks the epoch up, and slot, generation and address as one key. The controller fills both tables.
+//! - Stage 0 looks up the epoch, and slot, generation and address as one key. The controller fills both tables.
 //! - Stage 1 compares the counter with the slot's, as serial numbers of 32 bits, and stores it if it is later.
-//! - Stage 2 judges: a RETRIEVE goes on, or is dropped as a copy, or is answered by RESET.
-//! - Stage 11 turns an answer round: it goes to the port from which its question came.
+//! - Stage 2 lets a RETRIEVE pass, drops it as a copy, or answers it by RESET.
+//! - Stage 11 turns an answer round: it goes to the port of its request.
 //!
-//! A recirculated RETRIEVE is not checked again: `checked` says that it was. The parser sets that to 0 in packets from any port but the
-//! one of recirculation.
+//! A recirculated RETRIEVE is not checked again: `checked` marks it. The parser clears that in packets from other ports than the
+//! recirculation port.
 
 use super::fields::{Fields, Kind, any_level, role};
 use super::{Config, Safe};
@@ -28,14 +27,14 @@ const NO: Match = Match::is(0);
 const OTHER: u32 = 0;
 /// switch → executor: the slot is void.
 const RESET: u32 = 9;
-/// REGISTER, RELEASE, KEEPALIVE, PROBE, CANCEL: what the parser makes of them in `op`.
+/// REGISTER, RELEASE, KEEPALIVE, PROBE, CANCEL: the parser's value of `op`.
 const CONTROL: u32 = 10;
-/// The port of the switch's own CPU, and the one to all hosts without a route.
+/// The port of the switch's own CPU, and the port for hosts without a route.
 const CPU: u32 = 192;
 const UPLINK: u32 = 0;
 
-/// Bytes of the headers of Ethernet (the type), IPv4 and UDP (version to checksums, lengths) and Midflight (magic, version, key, tag) that no table
-/// needs; they stay in the packet, or the deparser writes them.
+/// Bytes of the headers of Ethernet (the type), IPv4 and UDP (version to checksums, lengths) and Midflight (magic, version, key, tag) that
+/// no table needs; they stay in the packet, or the deparser writes them.
 const FIXED: u32 = 2 + 12 + 4 + 14;
 
 /// The sizes of the front.
@@ -43,7 +42,7 @@ const FIXED: u32 = 2 + 12 + 4 + 14;
 pub struct Size {
     /// Executor slots: a power of two, to 65,536.
     pub slots: u32,
-    /// Hosts that other packets are forwarded to.
+    /// Hosts to which other packets are forwarded.
     pub hosts: u32,
 }
 
@@ -52,10 +51,10 @@ impl Size {
     pub const LARGEST: Self = Self { slots: 64 << 10, hosts: 16 << 10 };
 }
 
-/// A registered slot, as the controller enters it.
+/// A registered slot, as in the controller's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// Its number.
+    /// Number of the slot.
     pub slot: u32,
     /// Its generation.
     pub generation: u32,
@@ -63,7 +62,7 @@ pub struct Slot {
     pub address: (u32, u16),
 }
 
-/// What the controller enters into the tables.
+/// The controller's entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entered {
     /// The switch's epoch.
@@ -75,9 +74,9 @@ pub struct Entered {
 /// The fields of the front.
 #[derive(Clone, Debug)]
 pub struct FrontFields {
-    /// A RETRIEVE that the front has let through.
+    /// Marks a RETRIEVE that passed the front.
     pub checked: Field,
-    /// The epoch that the sender names.
+    /// The epoch in the packet.
     pub epoch: Field,
     /// The slot.
     pub slot: Field,
@@ -85,13 +84,13 @@ pub struct FrontFields {
     pub generation: Field,
     /// The lower half of the counter.
     pub counter: Field,
-    /// The sequence of the wait, which the answer repeats.
+    /// The sequence of the wait, repeated in the answer.
     pub wait: Field,
-    /// The client's identity, which SUBMIT_ACK repeats.
+    /// The client's identity, repeated in SUBMIT_ACK.
     pub client: [Field; 2],
-    /// The port at which the packet came.
+    /// The ingress port.
     pub came_from: Field,
-    /// The other address, port and MAC: those of the switch, in a packet to it.
+    /// The destination's address, port and MAC: the switch's, in a packet to it.
     pub own_ip: Field,
     /// Likewise.
     pub own_port: [Field; 2],
@@ -99,7 +98,6 @@ pub struct FrontFields {
     pub own_mac: (Field, Field),
     /// The sender's MAC.
     pub mac: (Field, Field),
-    /// The port to which an answer goes.
     out_port: Field,
     present: Field,
     known: Field,
@@ -116,10 +114,10 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Builds it, with these entries of the controller.
+    /// Builds the program, with these entries of the controller.
     ///
     /// # Errors
-    /// Where the target has no room for it.
+    /// If it does not fit the target.
     pub fn build(config: Config, size: Size, entered: &Entered, target: &Target) -> Result<Self, Refusal> {
         Self::built(config, size, entered, target, |_, _| ())
     }
@@ -143,7 +141,7 @@ impl Guarded {
         Ok(Self { safe, fields, counters, size })
     }
 
-    /// The queue behind it.
+    /// The queue inside.
     #[must_use]
     pub fn safe(&self) -> &Safe {
         &self.safe
@@ -161,7 +159,7 @@ impl Guarded {
         &self.fields
     }
 
-    /// A machine with empty queues, whose serial numbers, and the counters of slots, begin at `start`.
+    /// A machine with empty queues, whose serial numbers and slot counters begin at `start`.
     #[must_use]
     pub fn machine_from(&self, start: u32) -> Machine {
         let mut machine = self.safe.machine_from(start);
@@ -179,7 +177,7 @@ impl Guarded {
         packet.with(f.counter, counter).with(f.wait, wait)
     }
 
-    /// What left a pass as [`Safe::answer`] reads it: an answer has its receiver in the place of its sender.
+    /// A packet that left a pass, in the form for [`Safe::answer`]: an answer has its receiver in the place of its sender.
     #[must_use]
     pub fn received(&self, sent: &Sent) -> Sent {
         let (f, of, mut sent) = (&self.fields, self.safe.fields(), sent.clone());
@@ -226,7 +224,7 @@ fn declare(b: &mut Builder, f: &Fields, size: Size, entered: &Entered, last: usi
     (front, counters)
 }
 
-/// Stage 0: is it the present epoch, and a slot of the sender?
+/// Stage 0: whether the epoch is current and the slot is the sender's.
 fn look_up(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size, entered: &Entered) {
     let present = Action::new("present").set(front.present, 1);
     let table = b.table(Ingress, 0, "epoch").exact(front.epoch);
@@ -241,13 +239,13 @@ fn look_up(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size, entered
         table.entry(key, &known, &[]);
     }
     if entered.slots.is_empty() {
-        // None has this number: the table's action must be known.
+        // Matches no packet: the table's action must be known.
         table.entry([Match::is(u32::MAX), ANY, ANY, ANY, ANY].map(|_| Match::is(u32::MAX)), &known, &[]);
     }
     table.room(size.slots as usize).note("the controller's entries: slot and generation at the sender's address");
 }
 
-/// Stage 1: is the counter later than the slot's last one?
+/// Stage 1: whether the counter is later than the slot's last one.
 fn compare(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size) -> Register {
     let register = b.register(Ingress, 1, "last_counter", Cell::W32, size.slots);
     let cell = register.at(low_bits(front.slot, size.slots.trailing_zeros()));
@@ -259,7 +257,7 @@ fn compare(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size) -> Regi
     register
 }
 
-/// Stage 1: where packets go that are not the queue's.
+/// Stage 1: forwards other packets.
 fn forward(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size) {
     let host = Action::new("host").forward(Destination::Port(argument(0)));
     let uplink = Action::new("uplink").forward(Destination::Port(UPLINK.into()));
@@ -270,7 +268,7 @@ fn forward(b: &mut Builder, f: &Fields, front: &FrontFields, size: Size) {
     b.table(Ingress, 1, "control").when(f.op.is(CONTROL)).run(&cpu).note("REGISTER, RELEASE, KEEPALIVE, PROBE, CANCEL");
 }
 
-/// Stage 2: a RETRIEVE goes on, or not.
+/// Stage 2: whether a RETRIEVE passes.
 fn judge(b: &mut Builder, f: &Fields, front: &FrontFields) {
     let i = &f.inside;
     let on = Action::new("go on").set(front.checked, 1);
@@ -286,7 +284,7 @@ fn judge(b: &mut Builder, f: &Fields, front: &FrontFields) {
     );
 }
 
-/// The last stage, behind all that reads the addresses: an answer goes back where its question came from.
+/// The last stage, after all reads of the addresses: returns an answer to its request's sender.
 fn turn(b: &mut Builder, f: &Fields, front: &FrontFields, last: usize) {
     let swap = |action: Action, a: Field, b: Field| action.set(a, b).set(b, a);
     let mut turn = Action::new("turn round").set(front.out_port, front.came_from);

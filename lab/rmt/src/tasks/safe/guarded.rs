@@ -1,4 +1,4 @@
-//! The safe queue behind its front, for the checker.
+//! The safe queue with its front, for the checker.
 
 use super::fields::Kind;
 use super::front::{Entered, Guarded, Size, Slot};
@@ -81,7 +81,7 @@ impl Subject for Guarded {
         self.safe().sound(machine, level, held)
     }
 
-    /// Also what a recirculating packet does not carry, as the program's report says it.
+    /// Also zeroes what a recirculating packet does not carry according to the program's report.
     fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]) {
         flight.iter_mut().for_each(|packet| self.program().forget(packet));
         self.safe().tidy(machine, flight);

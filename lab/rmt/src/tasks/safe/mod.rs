@@ -1,19 +1,19 @@
 //! The same queue, with pointers that are never wrong: nothing needs repair, and no task is lost.
 //!
-//! `docs/internals/asic.md` shows it stage by stage, and says why it is safe, which rules it breaks, and how that was checked.
+//! `docs/internals/asic.md` shows it stage by stage, and explains why it is safe, which rules it breaks, and how that was checked.
 //!
-//! - **One order.** All of the queue is in ingress: packets access each register in the order in which they entered, and no
-//!   traffic manager is between a pointer and its entry.
-//! - **Credit.** A level takes a task only if `accepted` ≠ limit; the limit is a lagging copy of `credit`, N above the number
-//!   of tasks that have left. A submission that finds the copy used up reads the original behind the entries, recirculates
-//!   once with it, and is refused only if that is used up too. A lagging limit refuses too early, never too late.
-//! - **Counts.** A retrieve must know in one pass which level has a task. So each level counts its entries, in one access for two
-//!   levels; behind the counts a pointer moves only if there is a task.
-//! - **Room for searches.** `accepted` − (`credit` − N) also counts the tasks that searches carry, so a search that ends at the
-//!   tail always finds room.
+//! - **One order.** The whole queue is in ingress: packets access each register in the order in which they entered, and no traffic manager
+//!   is between a pointer and its entry.
+//! - **Credit.** A level takes a task only if `accepted` ≠ limit; the limit is a lagging copy of `credit`, N above the number of tasks that
+//!   have left. A submission that finds the copy used up reads the original after the entries, recirculates once with it, and is refused
+//!   only if that is used up too. A lagging limit refuses too early, never too late.
+//! - **Counts.** A retrieve must know in one pass which level has a task. So each level counts its entries, in one access for two levels;
+//!   after the counts a pointer moves only if there is a task.
+//! - **Room for searches.** `accepted` − (`credit` − N) also counts the tasks that searches carry, so a search that ends at the tail always
+//!   finds room.
 //!
-//! A pointer counts entries in its upper bits and has its level in its lowest two (none with one level, one with two), so
-//! that its low bits are the entry's index among those of all levels, without a computation.
+//! A pointer counts entries in its upper bits and has its level in its lowest two (none with one level, one with two), so that its low bits
+//! are the entry's index among those of all levels, without a computation.
 
 mod entries;
 mod fields;
@@ -55,19 +55,18 @@ pub struct Config {
 impl Config {
     /// As many tasks as Tofino 1 holds, in four levels.
     pub const LARGEST: Self = Self { levels: 4, size: 32 << 10, words: 1 };
-    /// As many as it holds with 16 bytes of argument.
+    /// As many as Tofino 1 holds with 16 bytes of argument.
     pub const WIDEST: Self = Self { levels: 4, size: 16 << 10, words: 4 };
     /// As many as Tofino 2 holds.
     pub const LARGEST_ON_TOFINO_2: Self = Self { size: 64 << 10, ..Self::LARGEST };
-    /// As many as that holds with 16 bytes of argument.
+    /// As many as Tofino 2 holds with 16 bytes of argument.
     pub const WIDEST_ON_TOFINO_2: Self = Self { size: 32 << 10, ..Self::WIDEST };
 
-    /// How far apart two pointers of one level are.
+    /// Distance of two consecutive pointers of one level.
     fn step(self) -> u32 {
         self.levels.next_power_of_two()
     }
 
-    /// Bits that number all entries of all levels.
     fn cell_bits(self) -> u32 {
         (self.size * self.step()).trailing_zeros()
     }
@@ -98,7 +97,6 @@ pub struct Safe {
     registers: Registers,
 }
 
-/// The registers that the controller knows.
 #[derive(Clone, Debug)]
 struct Registers {
     pointers: Pointers,
@@ -108,12 +106,12 @@ struct Registers {
 }
 
 impl Safe {
-    /// Builds it; a size that the target has no room for is refused.
+    /// Builds the program; refuses a size that does not fit the target.
     pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
         Self::built(config, target, |_, _| ())
     }
 
-    /// The same, with a last change before it is checked against the laws.
+    /// The same, with a last change before the check against the laws.
     fn built(config: Config, target: &Target, change: impl FnOnce(&mut Builder, &Fields)) -> Result<Self, Refusal> {
         config.check()?;
         let mut b = Builder::new("safe");
@@ -128,14 +126,14 @@ impl Safe {
         Ok(Self { config, room: config.size, machine: Machine::load(&program), program, fields, registers })
     }
 
-    /// The same, of a controller that grants fewer places than a level has entries.
+    /// The same, with a controller that grants fewer places than a level has entries.
     #[cfg(feature = "check")]
     pub(in crate::tasks) fn of_room(self, room: Option<u32>) -> Self {
         let size = self.config.size;
         Self { room: room.map_or(size, |room| room.min(size)), ..self }
     }
 
-    /// The configuration that it was built with.
+    /// The configuration of the build.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config
@@ -159,7 +157,7 @@ impl Safe {
         self.machine_from(0)
     }
 
-    /// The same, with serial numbers that begin at `start`: no number must matter.
+    /// The same, with serial numbers that begin at `start`: their values must not matter.
     #[must_use]
     pub fn machine_from(&self, start: u32) -> Machine {
         let (r, mut machine) = (&self.registers.pointers, self.machine.clone());

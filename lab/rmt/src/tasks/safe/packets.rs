@@ -3,9 +3,7 @@
 use super::{Fields, Kind, Safe};
 use crate::{Field, Packet, Sent, To};
 
-/// Words of TDESC, at most.
 const WORDS: usize = 5;
-/// Fields of a record, at most.
 const RECORD: usize = 5 + WORDS;
 
 /// A record of a SUBMIT.
@@ -25,7 +23,7 @@ pub struct Task {
     pub words: [u32; WORDS],
 }
 
-/// What leaves the switch, or ends in it.
+/// A packet that leaves the switch, or ends in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// An executor gets a task.
@@ -46,20 +44,20 @@ pub enum Answer {
         /// The executor's address.
         executor: u32,
     },
-    /// Which of a client's tasks were taken.
+    /// The client's tasks taken and refused.
     Ack {
         /// The client's address.
         client: u32,
         /// The SUBMIT's sequence.
         sequence: u32,
-        /// The tasks that the switch has; the lowest bit is the first task.
+        /// The accepted tasks; the lowest bit is the first task.
         taken: u32,
-        /// The tasks that it has not.
+        /// The refused tasks.
         refused: u32,
         /// The [`Why`](super::Why) of the last refused task; 0: all were taken.
         why: u32,
     },
-    /// A packet ended in the switch, under this reason.
+    /// A packet ended in the switch, for this reason.
     Dropped(&'static str),
 }
 

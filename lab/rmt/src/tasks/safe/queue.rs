@@ -1,4 +1,4 @@
-//! Stages 0 to 5: whether a task may enter, which level gives one, and the pointer to the entry.
+//! Stages 0 to 5: admission of a task, the level that gives one, and the pointer to the entry.
 
 use super::Config;
 use super::fields::{Fields, Kind, any_level, at_level, plays, plays_other, role};
@@ -6,11 +6,11 @@ use crate::Pipeline::Ingress;
 use crate::{Access, Action, Alu, Builder, Cell, Index, Match, Operand, Output, Register, Test, Word};
 use crate::{argument, low_bits};
 
-/// Cells for four levels, however many there are: an index is two bits of the role.
+/// Cells for four levels, whatever their number: an index is two bits of the role.
 const LEVELS: u32 = 4;
 const FIRST: Index = Index::Const(0);
 const ANY: Match = Match::ANY;
-/// The index of no record: one more is 0.
+/// The index before the first record: one more is 0.
 const BEFORE_THE_FIRST: u32 = 255;
 
 fn is(value: u32) -> Match {
@@ -39,7 +39,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Pointers {
     Pointers { credit_seen, accepted, add, queued, retrieve: retrieve(b, f, config) }
 }
 
-/// Stage 0: what the packet does and at which level; for a task that is to be queued, the limit.
+/// Stage 0: the packet's role and level; the limit for a task to be queued.
 fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let seen = b.register(Ingress, 0, "credit_seen", Cell::W32, LEVELS);
@@ -76,7 +76,7 @@ fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     seen
 }
 
-/// Stage 1: counts one more task, unless that is beyond the limit.
+/// Stage 1: counts one more task, within the limit.
 fn accept(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let accepted = b.register(Ingress, 1, "accepted", Cell::W32, LEVELS);
@@ -92,7 +92,7 @@ fn accept(b: &mut Builder, f: &Fields, config: Config) -> Register {
     accepted
 }
 
-/// Stage 2: where the task goes, or whether a search has reached the tail.
+/// Stage 2: the task's entry, or whether a search has reached the tail.
 fn add(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let add = b.register(Ingress, 2, "add_ptr", Cell::W32, LEVELS);
@@ -161,7 +161,7 @@ fn count(b: &mut Builder, f: &Fields, config: Config, pair: u32) -> Register {
     queued
 }
 
-/// Stage 5: the head, for a retrieve that was given a level; for a search, the head or its own place, whichever is later.
+/// Stage 5: the head, for a retrieve with a level; for a search, the later of the head and its own position.
 fn retrieve(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let retrieve = b.register(Ingress, 5, "retrieve_ptr", Cell::Pair, LEVELS);

@@ -1,4 +1,4 @@
-//! Stages 7 and 8: whether the executor may run the task, credit, and where the packet goes.
+//! Stages 7 and 8: whether the executor may run the task, credit, and the packet's destination.
 
 use super::Config;
 use super::fields::{Fields, Kind, Why, any_level, role};
@@ -27,7 +27,7 @@ fn compare(b: &mut Builder, f: &Fields, config: Config) {
     table.entry([any_level(role::AGAIN)], &there, &[]).note("SWAP_IDX: the entry behind this one");
 }
 
-/// Stage 8: `credit`, N more than the tasks that have left.
+/// Stage 8: `credit`, N plus the tasks that have left.
 fn credit(b: &mut Builder, f: &Fields) -> Register {
     let i = &f.inside;
     let credit = b.register(Ingress, 8, "credit", Cell::W32, 4);
@@ -45,7 +45,7 @@ fn credit(b: &mut Builder, f: &Fields) -> Register {
     credit
 }
 
-/// Stage 8: where the packet goes, and as which kind.
+/// Stage 8: destination and kind of the packet.
 fn route(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let answer = |name: &str, kind: Kind| Action::new(name).forward(Destination::Requester).set(f.op, kind as u32);
@@ -53,7 +53,7 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     let counted = |action: Action| action.sub(f.tasks, f.tasks, 1).add(f.index, f.index, 1);
     let taken = |action: Action| counted(action).or(f.taken, f.taken, f.bit);
     let refused = |action: Action, why: Why| counted(action).or(f.refused, f.refused, f.bit).set(f.why, why as u32);
-    // Behind the OR with the bit: statements are one after the other.
+    // After the OR with the bit: statements are sequential.
     let then = |action: Action| action.shift_left(f.bit, f.bit, 1).pop();
     let next = |name: &str| again(name, Kind::Rest);
     let last = |name: &str| answer(name, Kind::SubmitAck);

@@ -5,8 +5,8 @@ use super::{Answer, Config, Safe, Task};
 use crate::tasks::check::{self, Subject, Told};
 use crate::{Machine, Packet, Sent, Word};
 
-/// A task whose every word follows from its TID, level, resources and place in the SUBMIT, so that a mixed entry is noticed. The
-/// place is in the upper half of `attempt`, and the index must be the same.
+/// A task whose words all follow from its TID, level, resources and place in the SUBMIT, which reveals mixed entries. The place is in the
+/// upper half of `attempt`, and the index must be the same.
 fn task(place: u8, &check::Task { tid, level, resources }: &check::Task, config: Config) -> Task {
     let attempt = (place << 4) | (tid as u8 & 0xF);
     let [high, low] = [level, resources].map(u32::from);
@@ -24,7 +24,7 @@ impl Safe {
         Kind::from_number(packet.get(self.fields().op))
     }
 
-    /// Zeros fields that a packet of this kind does not use, such as those of a task that a request held before.
+    /// Zeroes fields that a packet of this kind does not use, such as those of an earlier task of a request.
     fn tidy_packet(&self, packet: &mut Packet) {
         let f = self.fields();
         if self.kind(packet) == Some(Kind::Retrieve) {
@@ -64,7 +64,7 @@ impl Subject for Safe {
         matches!(self.kind(packet), Some(Kind::Swap | Kind::Retrieve)).then_some(number)
     }
 
-    /// The head's pointer and `accepted` become `start`, as when the controller has set them up; all others move by as much.
+    /// The head's pointer and `accepted` become `start`, as after the controller's set-up; all others move by as much.
     fn number_anew(&self, machine: &mut Machine, flight: &mut [Packet], start: u32) {
         let (f, r, step, size) = (self.fields(), &self.registers.pointers, self.config().step(), self.config().size);
         for level in 0..self.config().levels {
@@ -91,7 +91,7 @@ impl Subject for Safe {
             }
             for packet in flight.iter_mut() {
                 if self.kind(packet) == Some(Kind::Swap) && packet.get(f.level) == level + 1 {
-                    // However far the head has overtaken it, it goes on at the head.
+                    // Wherever the head has overtaken it, it continues at the head.
                     let (head, at) = (start.wrapping_mul(step) | level, packet.get(f.swap_idx).wrapping_sub(from));
                     let is_behind = at.wrapping_sub(head).cast_signed() < 0;
                     packet.set(f.swap_idx, if is_behind { head.wrapping_sub(step) } else { at });

@@ -1,4 +1,4 @@
-//! The values of the registers, as the controller reads them.
+//! The registers' values, as the controller reads them.
 
 use super::entries::TID;
 use super::{Safe, Word};
@@ -11,13 +11,13 @@ pub struct Level {
     pub add: u32,
     /// `retrieve_ptr`, in entries.
     pub retrieve: u32,
-    /// Entries, as they were counted.
+    /// Counted entries.
     pub queued: u32,
     /// Tasks ever accepted.
     pub accepted: u32,
-    /// The limit of `accepted`: N more than the tasks that have left.
+    /// The limit of `accepted`: N plus the tasks that have left.
     pub credit: u32,
-    /// The lagging copy of that.
+    /// The lagging copy of `credit`.
     pub credit_seen: u32,
 }
 
@@ -47,7 +47,7 @@ impl Safe {
         self.cells(machine, level).map(|cell| tid(tids.of(cell))).collect()
     }
 
-    /// The places of a level's tasks, the head first; at most as many as there are cells.
+    /// The positions of a level's tasks, the head first; at most as many as there are cells.
     pub(super) fn cells(&self, machine: &Machine, level: u32) -> impl Iterator<Item = u32> {
         let (Level { add, retrieve, .. }, step, size) =
             (self.level(machine, level), self.config.step(), self.config.size);

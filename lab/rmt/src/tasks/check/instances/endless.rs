@@ -1,11 +1,11 @@
-//! Instances to search for what never ends: every executor asks for ever.
+//! Instances for the search for cycles: every executor asks for ever.
 
 use super::{A, B, named, wants_a};
 use crate::tasks::check::{Endless, Instance, Order, Way, endless};
 use crate::tasks::safe::{self, Safe};
 use crate::{Refusal, Target, Watch};
 
-/// Steps until something begins that never ends, and steps of a turn of it.
+/// Steps before a cycle, and steps of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn(pub usize, pub usize);
 
@@ -15,10 +15,10 @@ impl Turn {
     }
 }
 
-/// An instance, and what its search is expected to find.
+/// An instance, and the expected result of its search.
 #[derive(Clone, Debug)]
 pub struct Lasting {
-    /// Its name.
+    /// Name of the instance.
     pub name: &'static str,
     /// Its subject, in a few words.
     pub about: &'static str,
@@ -26,7 +26,7 @@ pub struct Lasting {
     pub config: safe::Config,
     /// The clients and executors.
     pub instance: Instance,
-    /// Passes until packets come to rest, at most.
+    /// Maximum number of passes until packets come to rest.
     pub passes: Option<usize>,
     /// A request that is never answered.
     pub request: Option<Turn>,
@@ -35,10 +35,10 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Searches it.
+    /// Searches the instance.
     ///
     /// # Errors
-    /// Where the program does not fit the switch.
+    /// If the program does not fit the switch.
     ///
     /// # Panics
     /// If a rule breaks: the other instances find that.
@@ -47,7 +47,7 @@ impl Lasting {
         Ok(found.unwrap_or_else(|broken| panic!("{}: {broken:?}", self.name)))
     }
 
-    /// Whether it found what is expected, if it was searched to the end.
+    /// Whether the result is as expected, if the search was complete.
     #[must_use]
     pub fn is_as_expected(&self, found: &Endless) -> bool {
         let Endless { passes, request, task, exhaustive, .. } = found;
@@ -56,11 +56,11 @@ impl Lasting {
     }
 }
 
-/// All of them: in any order, and in the order of one recirculation port.
+/// All instances: in any order, and in the order of one recirculation port.
 #[must_use]
 pub fn lasting() -> Vec<Lasting> {
     let crossing = named("crossing-small").expect("an instance").instance;
-    // The search numbers pointers from the start: from 0 they are easier to read.
+    // Pointers are numbered from the start: from 0 they are easier to read.
     let crossing = Instance { start: 0, rules: None, ..crossing };
     let two = Instance {
         jobs: wants_a(&[2]),

@@ -1,4 +1,4 @@
-//! The instances to search, by name: the tests, `midflight-lab check asic` and the pages use them.
+//! The instances to search, by name, for the tests, `midflight-lab check asic` and the pages.
 
 mod endless;
 mod sizes;
@@ -16,9 +16,9 @@ const A: u8 = 1;
 const B: u8 = 2;
 /// Just before the serial numbers, and the pointers of two levels, wrap.
 const START: u32 = u32::MAX - 2;
-/// The rules of `docs/internals/tasks.md` that are checked, and that the work can end.
+/// The checked rules of `docs/internals/tasks.md`, and that the work can end.
 const CONTRACT: [&str; 7] = ["T1", "T2", "T3", "T4", "T5", "T7", "progress"];
-/// Measured memory of a search, the states that it has yet to visit included.
+/// Measured memory of a search per state, including unvisited ones.
 const BYTES_A_STATE: u64 = 150;
 
 /// A program, an instance, and the expected result of its search.
@@ -28,13 +28,13 @@ pub struct Named {
     pub name: &'static str,
     /// Its subject, in a few words.
     pub about: &'static str,
-    /// The program that it searches.
+    /// The searched program.
     pub program: Program,
     /// The clients, executors and their actions.
     pub instance: Instance,
     /// The rule that breaks, and in how many steps; `None` if it keeps all rules.
     pub finds: Option<(&'static str, usize)>,
-    /// About how many states, if it is not a search of seconds.
+    /// Approximate number of states, if the search takes longer than seconds.
     pub large: Option<u64>,
 }
 
@@ -54,19 +54,19 @@ pub enum Program {
 /// Whether a search found the expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It found the expected result and nothing else.
+    /// It found exactly the expected result.
     AsExpected,
-    /// Another rule broke, or one in fewer or more steps, or none.
+    /// Another rule broke, or in fewer or more steps, or none.
     Otherwise,
     /// Nothing has broken so far; the search ended before it had seen all states.
     Open,
 }
 
 impl Named {
-    /// Searches it, on this many threads.
+    /// Searches the instance, on this many threads.
     ///
     /// # Errors
-    /// Where the program does not fit the switch.
+    /// If the program does not fit the switch.
     pub fn search(&self, threads: usize, watch: &Watch) -> Result<Verdict, Refusal> {
         let (target, room) = (&Target::TOFINO_1, self.instance.room);
         Ok(match self.program {
@@ -89,7 +89,7 @@ impl Named {
             (_, None) if !verdict.exhaustive => Judgement::Open,
             (None, None) => Judgement::AsExpected,
             (Some(expected), Some(found)) if expected == (found.broken.rule, found.steps) => Judgement::AsExpected,
-            // The search ended before it could find as few steps as expected.
+            // The search ended before it could find the expected number of steps.
             (Some((rule, steps)), Some(found))
                 if !found.shortest && found.broken.rule == rule && found.steps > steps =>
             {
@@ -99,7 +99,7 @@ impl Named {
         }
     }
 
-    /// Bytes of memory that its search takes, about.
+    /// Approximate memory of its search in bytes.
     #[must_use]
     pub fn memory(&self) -> u64 {
         let (states, limit) = (self.large.unwrap_or(0), self.instance.limit);
@@ -107,7 +107,7 @@ impl Named {
     }
 }
 
-/// All of them: those of the published program, then those of the safe one.
+/// All instances: those of the published program, then those of the safe one.
 #[must_use]
 pub fn all() -> Vec<Named> {
     [hazards(), hazards_of_four(), kept(), large_kept(), not_kept()].concat()
@@ -115,8 +115,8 @@ pub fn all() -> Vec<Named> {
 
 /// The safe program with each planted defect, in an instance in which it breaks no rule without one.
 ///
-/// The invariants of the registers, which find some defects sooner, are asked only where nothing else breaks: what the others break is
-/// a rule for clients and executors.
+/// The registers' invariants, which find some defects sooner, are checked only if nothing else breaks: the others must break a rule for
+/// clients and executors.
 #[must_use]
 pub fn planted() -> Vec<Named> {
     let kept = kept();
@@ -135,18 +135,16 @@ pub fn planted() -> Vec<Named> {
     Planted::ALL.iter().map(of).collect()
 }
 
-/// The one of this name.
+/// The instance of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<Named> {
     all().into_iter().find(|named| named.name == name)
 }
 
-/// Jobs of plain tasks, this many each.
 fn plain(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
     jobs.iter().map(|&tasks| vec![(1, 0); tasks]).collect()
 }
 
-/// Jobs of tasks that need A, this many each.
 fn wants_a(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
     jobs.iter().map(|&tasks| vec![(1, A); tasks]).collect()
 }
@@ -161,7 +159,6 @@ fn informed(instance: Instance) -> Instance {
     Instance { informed: true, ..instance }
 }
 
-/// It may lose a packet.
 fn lossy(instance: Instance) -> Instance {
     Instance { drops: 1, ..instance }
 }
@@ -182,7 +179,6 @@ impl Named {
         Self { finds: held.map(|&rule| (rule, steps)), ..self }
     }
 
-    /// Sets the approximate number of states.
     fn large(self, states: u64) -> Self {
         Self { large: Some(states), ..self }
     }
@@ -301,12 +297,12 @@ fn kept() -> Vec<Named> {
     ]
 }
 
-/// The same with the front, and a network that does two things wrong, or time-outs that come too early.
+/// The same with the front, and a network with two faults, or early time-outs.
 fn network(name: &'static str, about: &'static str, size: u32, jobs: &[&[(u8, u8)]], executors: &[(u8, u8)]) -> Named {
     let named = safe(name, about, size, jobs, 0, executors);
     let Program::Safe(config) = named.program else { unreachable!("it is safe") };
     let network = Some(Network { faults: 2, arrivals: 2, early: true, strict: false });
-    // An executor that repeats too early searches twice at a time.
+    // An executor that repeats too early runs two searches at a time.
     let order = (named.instance.order() == Order::Kept).then_some(Order::Held);
     Named { program: Program::Guarded(config), instance: Instance { network, order, ..named.instance }, ..named }
 }

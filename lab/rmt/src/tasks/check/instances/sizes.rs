@@ -1,4 +1,4 @@
-//! The same instances in larger queues: whether the size matters.
+//! The same instances in larger queues, to check whether the size matters.
 
 use super::{Named, Program, kept, planted};
 use crate::tasks::check::Instance;
@@ -7,20 +7,20 @@ use crate::tasks::safe;
 /// How an instance grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// More entries than the controller grants: that must change nothing.
+    /// More entries than the controller grants: must change nothing.
     Entries,
-    /// So many more places, and tasks to fill them: queues of a length that is no power of two among them.
+    /// This many more places, and tasks to fill them: includes lengths that are no power of two.
     Places(u32),
     /// Twice as many entries and places.
     Double,
 }
 
 impl Growth {
-    /// All of them.
+    /// All kinds of growth.
     pub const ALL: [Self; 4] = [Self::Entries, Self::Places(1), Self::Places(2), Self::Double];
 }
 
-/// The instances of seconds that break no rule, larger.
+/// Larger forms of the short searches that break no rule.
 #[must_use]
 pub fn grown(growth: Growth) -> Vec<Named> {
     let small = |named: &Named| {
@@ -52,11 +52,11 @@ fn grow(named: &Named, growth: Growth) -> Named {
 }
 
 impl Named {
-    /// The same in queues of `size` entries. The controller grants `more` places than before at each level, however many entries there
-    /// are; there are as many more tasks, so that a queue fills that filled before, and as many more polls of the first executor.
+    /// The same in queues of `size` entries. The controller grants `more` places than before at each level, however many entries there are.
+    /// There are as many more tasks, so that full queues stay full, and as many more polls of the first executor.
     ///
     /// # Panics
-    /// With a program that is not the safe one alone.
+    /// With a program other than the safe one alone.
     #[must_use]
     pub fn of_size(&self, size: u32, more: u32) -> Self {
         let (program, room) = match self.program {

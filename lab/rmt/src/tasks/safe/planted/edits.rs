@@ -1,4 +1,4 @@
-//! What each planted defect changes.
+//! The change of each planted defect.
 
 use super::Planted;
 use crate::action::{Action, Effect, Op, Verb};
@@ -7,10 +7,8 @@ use crate::table::{Entry, Match, Table};
 use crate::tasks::safe::Config;
 use crate::tasks::safe::fields::{Fields, any_level, at_level, role};
 
-/// The tables of the program.
 struct Tables<'a>(&'a mut [Table]);
 
-/// Changes the tables of the safe program.
 pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &Fields) {
     let mut t = Tables(tables);
     match planted {
@@ -128,12 +126,12 @@ pub(super) fn plant(planted: Planted, config: Config, tables: &mut [Table], f: &
     }
 }
 
-/// What it does where its test holds, it does anyhow.
+/// Makes the test's arm unconditional.
 fn always(access: &mut Access) {
     (access.test, access.otherwise) = (None, access.then);
 }
 
-/// It compares numbers that wrap as if they did not.
+/// Compares wrapping numbers as if they did not wrap.
 fn unsigned(access: &mut Access) {
     if let Some((_, test, _)) = &mut access.test {
         *test = Test::Less;
@@ -158,7 +156,6 @@ fn refuse_at_once(t: &mut Tables<'_>) {
     entries.splice(place..=place, refused);
 }
 
-/// Entries for this role, at any level.
 fn of(role: u32) -> impl Fn(&Entry) -> bool {
     move |entry| entry.matches[0] == any_level(role)
 }
@@ -176,7 +173,7 @@ fn is_named(action: &Action, name: &str) -> bool {
 
 /// A change that finds nothing to change is a bug of this file, so these panic.
 impl Tables<'_> {
-    /// Only the gateway on the role stays, which the law of shared registers wants.
+    /// Keeps only the gateway on the role, which the law of shared registers requires.
     fn compare_role_only(&mut self, name: &str, f: &Fields) {
         self.table(name).gateway.retain(|compare| compare.field == f.inside.role);
     }
@@ -202,7 +199,6 @@ impl Tables<'_> {
         self.action(table, name, |action| change(action.access.as_mut().expect("it accesses a register")));
     }
 
-    /// All accesses to entries.
     fn entry_accesses(&mut self, change: impl Fn(&mut Access)) {
         let tables = self.0.iter_mut().filter(|table| table.name.starts_with("entry_"));
         tables.flat_map(|table| &mut table.actions).filter_map(|action| action.access.as_mut()).for_each(change);

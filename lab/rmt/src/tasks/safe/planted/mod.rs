@@ -1,7 +1,7 @@
-//! Defects of the safe program, planted one at a time: a check that finds none of them would show nothing.
+//! Planted defects of the safe program, one at a time, which the checks must find.
 //!
-//! A program is data, and a planted defect is a change of that data, so the safe program has no branch for it. Such a program must
-//! still keep the laws of the switch. Only `tasks::check` can build one: nothing that serves packets ever runs it.
+//! A program is data, and a planted defect changes that data, so the safe program has no branch for it. The result must still keep the laws
+//! of the switch. Only `tasks::check` can build one, so none ever serves packets.
 
 mod edits;
 
@@ -9,8 +9,8 @@ use super::front::{Entered, Guarded, Size};
 use super::{Config, Safe};
 use crate::{Refusal, Target};
 
-/// The defects, in the order of their search: the name on the command line, the instance that refutes it, the rule that breaks there
-/// in how many steps, and what is wrong.
+/// The defects, in search order: the name on the command line, the instance that refutes it, the rule that breaks there in how many steps,
+/// and a description.
 macro_rules! planted {
     ($($defect:ident = $name:literal, $within:literal, $finds:expr, $about:literal;)*) => {
         /// A defect of the safe program.
@@ -18,29 +18,28 @@ macro_rules! planted {
         pub enum Planted { $(#[doc = $about] $defect,)* }
 
         impl Planted {
-            /// All of them.
+            /// All defects.
             pub const ALL: &'static [Self] = &[$(Self::$defect,)*];
 
-            /// Its name on the command line.
+            /// Name on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$defect => $name,)* }
             }
 
-            /// What is wrong.
+            /// Description of the defect.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$defect => $about,)* }
             }
 
-            /// The name of the instance in which it is searched. The safe program breaks no rule there.
+            /// The name of the instance for its search. The safe program breaks no rule there.
             #[must_use]
             pub const fn within(self) -> &'static str {
                 match self { $(Self::$defect => $within,)* }
             }
 
-            /// The rule that breaks first, and in how many steps; `None`: it breaks none, because other parts of the program
-            /// suffice.
+            /// The rule that breaks first, and in how many steps; `None`: it breaks none, because other parts of the program suffice.
             #[must_use]
             pub const fn finds(self) -> Option<(&'static str, usize)> {
                 match self { $(Self::$defect => $finds,)* }
@@ -50,7 +49,7 @@ macro_rules! planted {
 }
 
 planted! {
-    // What lets a task in.
+    // Admission of tasks.
     LimitNotCompared = "limit-not-compared", "ordered-small", Some(("T1", 4)),
         "`accepted` is not compared with the limit: it counts refused tasks too";
     EnterNotCompared = "enter-not-compared", "ordered-small", Some(("T1", 3)),
@@ -179,7 +178,6 @@ impl Guarded {
 }
 
 impl Safe {
-    /// The program with a defect.
     pub(in crate::tasks) fn planted(config: Config, target: &Target, planted: Planted) -> Result<Self, Refusal> {
         Self::built(config, target, |builder, fields| edits::plant(planted, config, builder.tables(), fields))
     }
@@ -194,7 +192,7 @@ mod tests {
         format!("{:?}", program.source)
     }
 
-    /// A change without effect, or one that the switch would refuse, would say nothing about the check.
+    /// A change without effect, or one that the switch would refuse, would prove nothing about the check.
     #[test]
     fn each_defect_is_another_program_that_keeps_the_laws() {
         let (config, target) = (Config { levels: 4, size: 2, words: 1 }, &Target::TOFINO_1);
