@@ -37,10 +37,20 @@ def share(replica, condition):
     return f"{rows}.some((row) => row.children[0].innerText === '{replica}' && parseFloat(row.children[3].innerText) {condition})"
 
 
+TIMING = (
+    'timing = { heartbeat = "100ms", session_lease = "1200ms", leader_lease = "1s", promise = "1200ms", stagger = "125ms",'
+    " drift_ppm = 50000 }"
+)
+
+
 def watch(bench):
     directory = Path(bench.stack.enter_context(tempfile.TemporaryDirectory()))
     config = directory / "store.toml"
-    config.write_text(bench.run("kv", "init", "--port", str(free_port())))
+    # Long leases: four browsers and other tests share the machine, and the leader shall stay the same.
+    reads = 'reads = "flair"'
+    text = bench.run("kv", "init", "--port", str(free_port()))
+    assert reads in text, text
+    config.write_text(text.replace(reads, f"{reads}\n{TIMING}"))
     switch, said = bench.started("switch", "--config", config, "--http", "127.0.0.1:0")
     replicas, https = {}, {}
     for n in range(1, REPLICAS + 1):
