@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(table.admit(source(1), now, 10).unwrap_err(), ShareHeld, "all were heard");
     }
 
-    /// Otherwise anyone who was served once could hold an idle connection without end.
+    /// Otherwise a peer that was served once could keep an idle connection forever.
     #[test]
     fn t14_who_rests_makes_room_after_the_silent_and_before_the_served() {
         let start = Instant::now();

@@ -132,7 +132,7 @@ impl Pod {
         }
         let cost = |way: &Way| way.operators as f64 + way.hops as f64 * hop_price + sums[way.top];
         let all = self.ways.iter().map(|way| (cost(way), way));
-        all.min_by(|a, b| a.0.total_cmp(&b.0)).expect("a pod has ways")
+        all.min_by(|a, b| a.0.total_cmp(&b.0)).expect("`Patterns` are made only if each pod has ways")
     }
 }
 

@@ -4,7 +4,7 @@ use midflight_wire::counting;
 use midflight_wire::reads::{EndSession, Heartbeat, Hello, Operation, Replica, Request, Status};
 use zerocopy::IntoBytes;
 
-/// Asks a switch for its incarnation and time. Its last answer proves who asks.
+/// Asks a switch for its incarnation and time. The repeated last answer proves that this replica received it.
 pub(super) fn hello(sequence: u32, set: u16, slot: u8, last: Option<Answer>) -> Vec<u8> {
     let mut hello = Hello::new(0, sequence);
     (hello.set, hello.slot) = (set.into(), slot);

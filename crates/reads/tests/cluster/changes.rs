@@ -119,7 +119,7 @@ fn replicas_with_other_frozen_bounds_do_not_work_together() {
 }
 
 /// R1: a set of five shrinks to three. Then three of the five, of which two have left, lose their power; together they were a majority of
-/// the former set. They must not elect a leader, which would lack later committed entries.
+/// the old set. They must not elect a leader, which would lack later committed entries.
 #[test]
 fn r1_a_restart_does_not_take_a_replica_back_to_members_that_have_been_replaced() {
     let (mut world, client) = ready(5);

@@ -281,7 +281,7 @@ fn a_replica_that_waits_to_be_added_does_not_judge_founders() {
     assert!(!has_refused(&world), "{:?}", world.events);
 }
 
-/// R6: the next leader completes what the former one did not.
+/// R6: the next leader completes the addition of a member that the old one began.
 #[test]
 fn r6_a_learner_takes_its_first_snapshot_from_any_leader() {
     let (mut world, leader) = with_a_learner_without_snapshot();

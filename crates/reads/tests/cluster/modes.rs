@@ -112,7 +112,7 @@ fn r6_other_key_groups_keep_their_leases() {
     assert_ne!(refused(&mut world), before, "those of the written one go to the leader meanwhile");
 }
 
-/// R1, R5: a new leader waits until the former one's leases have expired, and no longer.
+/// R1, R5: a new leader waits exactly until the old leader's leases have expired.
 #[test]
 fn r5_a_new_leader_waits_out_former_leases() {
     let (mut world, client) = ready(Mode::FollowerLease, 3);

@@ -165,7 +165,7 @@ fn r5_a_leader_that_dies_between_two_parts_is_followed_by_one_that_begins_again(
     let leader = behind.world.leader().unwrap();
     behind.world.run(3 * MS);
     assert_eq!(behind.world.replica(behind.late).counters().restored, 0, "it is on its way");
-    // Without a majority there is no leader: the third one's log is needed, and the former leader's vote.
+    // Without a majority there is no leader: an election needs the third replica's log and the old leader's vote.
     behind.world.kill(leader);
     behind.world.run(300 * MS);
     behind.world.start(leader);
