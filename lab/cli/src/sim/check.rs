@@ -79,7 +79,7 @@ pub(super) struct Args {
 pub(super) enum Program {
     /// The task queue: T1 to T19
     Tasks,
-    /// The linearizable store: R1 to R6
+    /// The linearizable store: R1 to R7
     Reads,
     /// The choice of replicas in the network: N1 to N9
     Replicas,
