@@ -1,4 +1,13 @@
-"""Entries, which hold the pickles of calls and results: docs/internals/python.md has the layout."""
+"""Entries, which hold the pickles of calls and results. Integers are little-endian.
+
+First the number of entries (32 bits). Then for each entry a status (8 bits), 3 bytes of 0, the number of buffers (32 bits), the length of
+the pickle (64 bits) and of each buffer (64 bits each). Then for each entry its pickle and its buffers. Pickles have protocol 5. Buffers of
+4 KiB or more are out of band; each begins at a multiple of 64 bytes from the first byte of the calls or result, padded with 0. The receiver
+puts that first byte at an aligned address: a page for a shared argument, otherwise 16 bytes.
+
+The status of a call is 0, or 1 if it may be returned unrun; that of a result is below. A result begins with ``R`` and the nanoseconds that
+the calls took (64 bits), an error of the executor with ``E`` (``crates/tasks/src/functions/python.rs``).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 //! Every constant that stands for the papers' hardware or software, each with its reason. Figures define none.
 //!
-//! `docs/internals/calibration.md` says which constants were fitted to what, and which results are predictions.
+//! `docs/internals/calibration.md` says which results are predictions.
 //!
 //! Sources: *Falcon* is chapter 3 of the Falcon thesis, *Bolt* the Bolt thesis. Times are in nanoseconds.
 

@@ -1,4 +1,4 @@
-//! The hazards of the published queue: searches a shortest way into each and compares it with `docs/internals/asic-hazards.md`.
+//! The hazards of the published queue: searches a shortest way into each and compares it with `docs/internals/printed/asic-hazards.md`.
 //! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test hazards` writes the ways; then read the difference.
 
 mod common;
@@ -17,7 +17,7 @@ fn the_page_shows_a_shortest_way_into_each_hazard() {
     let is_shown = |name: &str| name.starts_with("hazard") && !name.ends_with("-of-4");
     let shown: Vec<_> = all().into_iter().filter(|named| named.finds.is_some() && is_shown(named.name)).collect();
     assert_eq!(shown.len(), 12);
-    shown.iter().for_each(|named| page_shows_way("asic-hazards.md", named.name));
+    shown.iter().for_each(|named| page_shows_way("printed/asic-hazards.md", named.name));
 }
 
 /// Full queues, and repairs in flight: every refused client is told. (The search would find silence: hazard 7, the rest of a job.)

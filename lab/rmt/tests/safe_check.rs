@@ -136,7 +136,7 @@ fn t1_an_overwritten_entry_is_found() {
 /// Not kept: crossing searches change the order of tasks that neither could run.
 #[test]
 fn crossing_searches_change_the_order() {
-    page_shows_way("asic.md", "order-of-crossing");
+    page_shows_way("printed/asic.md", "order-of-crossing");
 }
 
 /// Not kept if recirculation loses packets.

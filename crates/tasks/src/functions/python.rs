@@ -1,5 +1,21 @@
 //! Calls of Python functions: the head of an argument, which the executor reads, and results that the executor creates itself.
-//! `docs/internals/python.md` has the layout.
+//! `docs/internals/python.md` explains them.
+//!
+//! An argument, with little-endian integers:
+//!
+//! | bytes | |
+//! |---|---|
+//! | 2 | magic "MP" |
+//! | 1 | version of this format, 2 |
+//! | 2 | Python of the client: major, minor |
+//! | 1 | `retries`: attempts after an exception |
+//! | 1 | `attempts`: total attempts, if workers die or exceed `timeout` |
+//! | 1 | number of shared arguments, at most 255 |
+//! | 8 | digest of the client's environment; 0: any |
+//! | 8 | `timeout` in nanoseconds: how long a worker may take for the calls; 0: unlimited |
+//! | 16 | blob of the function: id 64 bits, length 32, port 16, 0 |
+//! | 16 each | blobs of the shared arguments |
+//! | rest | the calls: `python/midflight/_entries.py` has their form |
 
 use midflight_wire::BlobRef;
 use std::time::Duration;

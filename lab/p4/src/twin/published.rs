@@ -1,4 +1,13 @@
 //! The published program. The model's has no front, so the checks of RETRIEVEs are here.
+//!
+//! The P4 differs from the model:
+//!
+//! - When the last task of a SUBMIT is stored, the packet itself leaves as SUBMIT_ACK; the model's ends behind egress.
+//! - A full queue is answered by SUBMIT_ACK; the model's FULL carries the tasks back.
+//! - A search's task that finds no place keeps the form of the search (BACK), because its executor's packet has all its fields; in the model
+//!   it becomes a SUBMIT with an unknown port.
+//! - Index, attempt, length of the argument, and the port take registers of 8 bits each; in the model a word, and 16 bits.
+//! - Epoch, slot and counter are in tables and a register before stage 3.
 
 use super::carried::{BACK, Carried, REPAIR_ADD, REPAIR_RETRIEVE, Rest, SWAP, Search};
 use super::{Assigned, Flight, Task, Told, tasks, wait};

@@ -12,6 +12,20 @@
 //! - **Room for searches.** `accepted` − (`credit` − N) also counts the tasks that searches carry, so a search that ends at the tail always
 //!   finds room.
 //!
+//! Each kind of pass keeps three invariants, for any N. Let Q be the entries from head to tail, q their number, and h the number of tasks
+//! that packets hold:
+//!
+//! 1. tail − head = the level's count = q, and each entry of Q holds an accepted task that is nowhere else;
+//! 2. `accepted` + N − `credit` = q + h ≤ N;
+//! 3. `accepted` ≤ `credit_seen` ≤ `credit`, and a value of `credit` that a REST carries is ≤ `credit`, all as serial numbers.
+//!
+//! - A SUBMIT or REST whose task is taken: the limit is a value that `credit` had. By 3, `accepted` was below it, so q + h < N: the entry at
+//!   the tail is not in Q. Tail, count and `accepted` rise by 1. If it is not taken, only `credit_seen` may have risen.
+//! - A RETRIEVE: a count that is not 0 falls by 1, so the head may rise by 1. A packet holds the task, or it leaves and `credit` rises by 1.
+//! - A SWAP within the queue: its place is in Q; both tasks are exchanged. One that leaves raises `credit`. At the tail, its task moves into
+//!   Q, and q + h stays: h was at least 1, so q < N, and the entry at the tail is not in Q. If the head has overtaken it and the queue is
+//!   empty, nothing changes; it recirculates.
+//!
 //! A pointer counts entries in its upper bits and has its level in its lowest two (none with one level, one with two), so that its low bits
 //! are the entry's index among those of all levels, without a computation.
 

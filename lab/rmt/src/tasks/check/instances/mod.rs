@@ -184,7 +184,7 @@ impl Named {
     }
 }
 
-/// `docs/internals/asic-hazards.md` has the steps to each.
+/// `docs/internals/printed/asic-hazards.md` has the steps to each.
 fn hazards() -> Vec<Named> {
     // No SUBMIT finds a full queue, and no executor polls an empty one.
     let no_error = Instance {
@@ -324,7 +324,7 @@ fn large_kept() -> Vec<Named> {
     ]
 }
 
-/// The rules that the safe program does not keep: `docs/internals/asic.md` has the steps to each.
+/// The rules that the safe program does not keep: `docs/internals/printed/asic.md` has the steps to each.
 fn not_kept() -> Vec<Named> {
     let program = Program::Safe(safe::Config { levels: 1, size: 4, words: 1 });
     let one = |name, about, instance| Named { name, about, program, instance, finds: None, large: None };
