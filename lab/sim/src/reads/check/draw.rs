@@ -41,8 +41,8 @@ impl Trial {
         trial.faults.sort_by_key(|fault| fault.at_ms);
         choose_mode(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         let random = &mut stream(seed, Purpose::Faults, 4);
-        if random.random_bool(0.02) {
-            scenes::moves_by_clocks_apart(random, &mut trial);
+        if random.random_bool(0.04) {
+            scenes::clocks_apart(random, &mut trial);
         }
         return_directly(&mut stream(seed, Purpose::Faults, 5), &mut trial);
         let random = &mut stream(seed, Purpose::Faults, 6);

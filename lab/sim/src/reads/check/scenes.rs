@@ -15,6 +15,9 @@ const BEGINS_MS: u64 = 350;
 /// Difference in campaign delay between consecutive places.
 const STAGGER_MS: u64 = 25;
 
+/// The more clients wait for a switch, the sooner one finds it active.
+const CLIENTS_APART: usize = 4;
+
 #[derive(Clone, Copy)]
 struct Cast {
     leader: usize,
@@ -58,28 +61,61 @@ pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     trial.faults.extend(faults);
 }
 
-/// A whole trial. Clocks drift by the maximum, the leader's fast and its switch's slow. The leader moves to the other
-/// switch, on which one client waits, while the other client reads through the first. The leader stops hearing the
-/// first switch before that stops hearing the leader, so the session there lasts as long as possible.
-pub(super) fn moves_by_clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
+/// A whole trial. Some clocks drift by the maximum, while a session moves or a leader is replaced. The clients only
+/// read, and the network loses nothing.
+pub(super) fn clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
     trial.switches = 2;
     (trial.replicas, trial.outsiders) = (3, 0);
     trial.set = SetSpec { mode: Mode::Flair, drift_ppm: DRIFT_PPM, ..trial.set };
     trial.heal_ms = BEGINS_MS + 2 * LASTS_MS;
     let reader = ClientSpec { workers: 2, operations: trial.heal_ms as u32, think_us: 1_000, reads: 1.0, lanes: 16 };
-    trial.clients = vec![reader, reader];
+    trial.clients = vec![reader; CLIENTS_APART];
     trial.network = Net { delay_min_us: 20, delay_max_us: 40, loss: 0.0, duplication: 0.0, ..trial.network };
-    let (leader, first, waits) = (Party::Replica(0), Party::Switch(0), Party::Client(1));
-    let at_ms = random.random_range(BEGINS_MS..BEGINS_MS + LASTS_MS);
-    let silent_ms = at_ms + random.random_range(22..58);
-    let clock = |party, ppm| fault(0, trial.heal_ms, Common::Drift { party, ppm, ahead_ms: 0 });
-    trial.faults = vec![
-        clock(leader, FARTHEST_PPM),
-        clock(first, -FARTHEST_PPM),
+    let at_ms = random.random_range(BEGINS_MS + 50..BEGINS_MS + LASTS_MS);
+    trial.faults = if random.random_bool(0.5) {
+        moves_by_clocks_apart(random, trial, at_ms)
+    } else {
+        resigns_by_clocks_apart(trial, at_ms)
+    };
+}
+
+/// The replicas' clocks are fast, and the first switch's is slow. The leader moves to the other switch, on which all
+/// clients but one wait, while that one reads through the first. The leader stops hearing the first switch before that
+/// stops hearing the leader, so the session there lasts as long as possible. (If only the first replica's clock were
+/// fast, the promises of the others would outlast its campaign, and one of them would lead.)
+fn moves_by_clocks_apart(random: &mut Pcg64, trial: &Trial, at_ms: u64) -> Vec<Fault> {
+    let (leader, first) = (Party::Replica(0), Party::Switch(0));
+    let mut faults = begins_at_first(trial, leader, &[0, 1, 2], &[first]);
+    // After a heartbeat with the last answer, and before the leader leaves the switch.
+    let silent_ms = at_ms + random.random_range(22..38);
+    let waiting = (1..CLIENTS_APART).map(Party::Client).collect();
+    faults.extend([
         fault(at_ms, 400, cut(first, leader, false)),
         fault(silent_ms, 400, cut(leader, first, true)),
-        fault(at_ms, 400, cut(waits, first, true)),
-    ];
+        fault(at_ms, 400, Common::Partition { from: waiting, to: vec![first], both: true }),
+    ]);
+    faults
+}
+
+/// The last replica leads, which would campaign last. Then only its switch and two clients hear it, and one of these
+/// hears nobody else. The clocks of leader and switch are slow, those of the followers fast. So the next session begins
+/// as early as possible, and the former leader, whose lease has ended, resigns as late as possible.
+fn resigns_by_clocks_apart(trial: &Trial, at_ms: u64) -> Vec<Fault> {
+    let (leader, first) = (Party::Replica(2), Party::Switch(0));
+    let mut faults = begins_at_first(trial, leader, &[0, 1], &[leader, first]);
+    let alone = island(trial, vec![first, leader, Party::Client(1)], true);
+    faults.extend([fault(BEGINS_MS - 50, 1, What::Transfer(2)), fault(at_ms, 400, alone)]);
+    faults
+}
+
+/// Some replicas' clocks are fast, and some parties' are slow. At first the leader does not reach the second switch, so
+/// its session begins at the first.
+fn begins_at_first(trial: &Trial, leader: Party, fast: &[usize], slow: &[Party]) -> Vec<Fault> {
+    let clock = |party, ppm| fault(0, trial.heal_ms, Common::Drift { party, ppm, ahead_ms: 0 });
+    let fast = fast.iter().map(|&place| clock(Party::Replica(place), FARTHEST_PPM));
+    let slow = slow.iter().map(|&party| clock(party, -FARTHEST_PPM));
+    let late = fault(0, BEGINS_MS, cut(leader, Party::Switch(1), true));
+    fast.chain(slow).chain([late]).collect()
 }
 
 /// A whole trial. A replica is down during writes. Then all are down. It returns first, together with one that has lost
