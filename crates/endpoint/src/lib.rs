@@ -2,6 +2,7 @@
 //! `docs/internals/endpoints.md` explains how drivers use them, `docs/internals/requester.md` the parts of clients.
 
 mod backoff;
+pub mod config;
 mod deadlines;
 mod durable;
 mod linked;
