@@ -8,8 +8,7 @@ use std::ops::RangeInclusive;
 /// Delays new requests, but not retransmissions, which need no new room at the peer.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    min: Nanos,
-    max: Nanos,
+    waits: RangeInclusive<Nanos>,
     /// Current wait; 0 if the last request was accepted in full.
     wait: Nanos,
     began: Nanos,
@@ -20,8 +19,7 @@ impl Backoff {
     /// Waits grow from the start of `waits` to its end.
     #[must_use]
     pub fn new(waits: RangeInclusive<Nanos>) -> Self {
-        let (min, max) = waits.into_inner();
-        Self { min, max, wait: 0, began: 0, until: 0 }
+        Self { waits, wait: 0, began: 0, until: 0 }
     }
 
     /// The peer refused part of a request sent at `sent_at`. Returns whether the wait grew; a request already in flight when the
@@ -30,9 +28,8 @@ impl Backoff {
         if self.wait > 0 && sent_at <= self.began {
             return false;
         }
-        self.wait = (self.wait * 2).clamp(self.min, self.max);
         self.began = now;
-        self.until = now + rng.random_range(self.wait.div_ceil(2)..=self.wait);
+        self.until = now + grow(&mut self.wait, &self.waits, rng);
         true
     }
 
@@ -47,6 +44,12 @@ impl Backoff {
     pub fn until(&self) -> Nanos {
         self.until
     }
+}
+
+/// Doubles a wait within its bounds, and draws a time between half of it and the whole.
+pub(crate) fn grow(wait: &mut Nanos, bounds: &RangeInclusive<Nanos>, rng: &mut Pcg32) -> Nanos {
+    *wait = wait.saturating_mul(2).clamp(*bounds.start(), *bounds.end());
+    rng.random_range(wait.div_ceil(2)..=*wait)
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! Parts that all endpoints share: the interface of a protocol without I/O, time, and small helpers.
-//! `docs/internals/endpoints.md` explains how drivers use them.
+//! `docs/internals/endpoints.md` explains how drivers use them, `docs/internals/requester.md` the parts of clients.
 
 mod backoff;
+pub mod config;
 mod deadlines;
 mod durable;
 mod linked;
 #[doc(hidden)]
 pub mod mutants;
+mod queue;
+pub mod requests;
 mod round_trip;
 pub mod serial;
 
@@ -16,6 +19,7 @@ pub use backoff::Backoff;
 pub use deadlines::Deadlines;
 pub use durable::{Change, Durable, File, Persist};
 pub use linked::{Lane, Link, Linked, MESSAGE_MAX};
+pub use queue::Queue;
 pub use round_trip::RoundTrip;
 
 /// Nanoseconds of the driver's monotonic clock.

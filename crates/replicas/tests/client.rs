@@ -258,12 +258,19 @@ fn bounds_are_told_and_the_next_read_gets_its_turn() {
 
 #[test]
 fn a_read_that_never_had_its_turn_fails_too() {
-    let mut client = client_with(|config| config.under_way_max = 1);
-    let keys = [client.submit(0, read()).unwrap(), client.submit(SECOND, read()).unwrap()];
+    let mut client = client_with(|config| (config.under_way_max, config.queued_max) = (1, 2));
+    let keys = [0, SECOND, SECOND].map(|now| client.submit(now, read()).unwrap());
+    assert_eq!(client.submit(SECOND, read()), Err(SubmitError::QueueFull(2)));
     assert_eq!(sent(&mut client, SECOND).len(), 1);
-    run(&mut client, 60 * SECOND);
+    run(&mut client, 10 * SECOND);
     let failed = |key| Event::Done { key, outcome: Err(Failure::TimedOut) };
-    assert_eq!(events(&mut client), keys.map(failed));
+    assert_eq!(events(&mut client), [failed(keys[0])]);
+    // The second one has its turn, but its operator is silent, and the third one still waits.
+    assert_eq!(client.submit(10 * SECOND, read()).map(|_| client.open()), Ok(3));
+    run(&mut client, 60 * SECOND);
+    assert_eq!((events(&mut client).len(), client.open(), client.poll_timeout()), (3, 0, None));
+    let refilled = (0..3).map(|_| client.submit(60 * SECOND, read()).is_ok());
+    assert!(refilled.eq([true; 3]), "nothing of the ended reads is left in the queue");
 }
 
 #[test]

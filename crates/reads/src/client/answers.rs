@@ -2,9 +2,10 @@
 //! from any address, if its READ asked for one.
 
 use super::outcome::{failure, outcome};
-use super::requests::{Body, State};
+use super::requests::Kind;
 use super::{Answer, Client, Event, Failure, OperationKey, Reached};
 use midflight_endpoint::Nanos;
+use midflight_endpoint::requests::State;
 use midflight_wire::reads::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};
 use std::net::SocketAddr;
 
@@ -25,7 +26,7 @@ impl Client {
             self.counters.foreign_address += 1;
             return;
         };
-        let Some(request) = self.requests.get(number).filter(|r| r.is_write() != reply.key.is_some()) else {
+        let Some(request) = self.requests.get(number).filter(|r| r.body.is_write() != reply.key.is_some()) else {
             self.counters.unexpected_answers += 1;
             return;
         };
@@ -33,13 +34,14 @@ impl Client {
             self.switches.keep_offer(switch, reply.request.flags & FLAG_OFFERS_DIRECT != 0);
         }
         let sequence = reply.request.header.sequence.get();
-        if sequence >= request.sent || reply.request.set.get() != self.config.set {
+        if sequence >= request.transmissions() || reply.request.set.get() != self.config.set {
             self.counters.bad_answers += 1;
-        } else if sequence < request.sent_before {
+        } else if sequence < request.body.sent_before {
             self.counters.old_answers += 1;
         } else if is_refusal(reply.status) {
             // Only for the last transmission, and only once; otherwise each late refusal would cause a packet.
-            let is_present = sequence + 1 == request.sent && request.switch == switch && request.state == State::Sent;
+            let is_last = sequence + 1 == request.transmissions() && request.body.switch == switch;
+            let is_present = is_last && request.state() == State::Sent;
             if is_present {
                 self.refused(now, number, switch, reply);
             } else {
@@ -47,7 +49,7 @@ impl Client {
             }
         } else {
             // If another switch answers the repeat, the first switch has failed, and the direct reply is no evidence.
-            let is_lost = request.asked_direct == Some(switch) && sequence > 0;
+            let is_lost = request.body.asked_direct == Some(switch) && sequence > 0;
             if self.answered(now, number, switch, reply) && is_lost {
                 self.counters.direct_lost += 1;
                 self.direct.was_lost(now, number);
@@ -63,7 +65,7 @@ impl Client {
             self.direct.came_late(number);
             return;
         };
-        let Some(switch) = request.asked_direct else {
+        let Some(switch) = request.body.asked_direct else {
             self.counters.foreign_address += 1;
             return;
         };
@@ -83,7 +85,7 @@ impl Client {
         // Repeats do not ask for a direct reply, so they prove nothing about it.
         self.direct.refused(number);
         if let Some(request) = self.requests.get_mut(number) {
-            request.asked_direct = None;
+            request.body.asked_direct = None;
         }
         if reply.status == Status::Cookie {
             return self.handle_cookie(now, number, switch, reply.request);
@@ -101,18 +103,20 @@ impl Client {
             Status::Reordered => self.counters.reordered += 1,
             _ => self.counters.busy += 1,
         }
-        let again_at = match reply.status {
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.body.patience = 0;
+        match reply.status {
             Status::Inactive | Status::UnknownSet => {
-                let sent_at = self.requests.get(number).map_or(now, |request| request.last_sent_at);
-                self.switches.refused(switch, sent_at, now, &mut self.rng, &mut self.counters)
+                let sent_at = request.last_sent_at();
+                let until = self.switches.refused(switch, sent_at, now, &mut self.rng, &mut self.counters);
+                if until > now { self.requests.hold(number, until) } else { self.requests.make_ready(number) }
             }
-            Status::Reordered => now,
-            _ => now + self.pause(number),
-        };
-        if let Some(request) = self.requests.get_mut(number) {
-            request.patience = 0;
+            Status::Reordered => self.requests.make_ready(number),
+            _ => {
+                let pauses = self.config.pause_min..=self.config.pause_max;
+                self.requests.pause(now, number, pauses, &mut self.rng);
+            }
         }
-        self.requests.send_at(number, again_at, now);
     }
 
     /// The switch requires a cookie. Repeats the request at once, but only once per retransmission timeout. The switch still counts as
@@ -125,22 +129,23 @@ impl Client {
         self.switches.keep_cookie(switch, cookie);
         let timeout = self.timeout_of(number);
         let Some(request) = self.requests.get_mut(number) else { return };
-        if request.cookie != cookie && now >= request.heeds_cookies_from {
-            request.heeds_cookies_from = now + timeout;
+        if request.body.cookie != cookie && now >= request.body.heeds_cookies_from {
+            request.body.heeds_cookies_from = now + timeout;
             self.requests.make_ready(number);
         }
     }
 
     fn answered(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) -> bool {
         let Some(request) = self.requests.get(number) else { return false };
-        let (is_write, measured_from) = (request.is_write(), request.sent_at(reply.request.header.sequence.get()));
-        let was_taken = match &request.body {
-            Body::Open => self.opening_answered(now, number, reply),
-            Body::Operation(_) if is_write && reply.status == Status::UnknownClient => {
+        let is_write = request.body.is_write();
+        let measured_from = request.sent_at(reply.request.header.sequence.get());
+        let was_taken = match &request.body.kind {
+            Kind::Open => self.opening_answered(now, number, reply),
+            Kind::Operation(_) if is_write && reply.status == Status::UnknownClient => {
                 self.id_unknown(now, number);
                 true
             }
-            Body::Operation(operation) => {
+            Kind::Operation(operation) => {
                 let has_key = reply.key.is_none_or(|key| key == operation.key());
                 let outcome = outcome(operation, reply.status, reply.value).filter(|_| has_key);
                 outcome.map(|outcome| self.finish(number, outcome)).is_some()
@@ -188,7 +193,7 @@ impl Client {
 
     /// An opening has ended. With an id, sends the lane's write. Without one, returns the write, which keeps the lane.
     pub(super) fn opening_ended(&mut self, number: u64, id: Option<u64>) -> Option<u64> {
-        let lane = self.requests.remove(number)?.lane?;
+        let lane = self.requests.remove(number)?.body.lane?;
         let write = self.lanes.opened(lane, id)?;
         if id.is_none() {
             return Some(write);
@@ -202,14 +207,12 @@ impl Client {
     fn id_unknown(&mut self, now: Nanos, number: u64) {
         self.counters.ids_unknown += 1;
         let Some(request) = self.requests.get_mut(number) else { return };
-        let Some(lane) = request.lane else { return };
+        let Some(lane) = request.body.lane else { return };
         self.lanes.expired(lane);
-        let sent_once = request.sent == request.sent_before + 1;
-        if sent_once && now - request.last_sent_at < self.config.id_kept {
-            request.state = State::Waiting;
-            request.sent_before = request.sent;
-            let deadline = request.deadline;
-            self.requests.schedule(number, deadline);
+        let sent_once = request.transmissions() == request.body.sent_before + 1;
+        if sent_once && now - request.last_sent_at() < self.config.id_kept {
+            request.body.sent_before = request.transmissions();
+            self.requests.hold(number, Nanos::MAX);
             self.open_id(lane, now);
         } else {
             self.finish(number, Err(Failure::UnknownClient));
@@ -218,13 +221,13 @@ impl Client {
 
     pub(super) fn finish(&mut self, number: u64, outcome: Result<Answer, Failure>) {
         let Some(request) = self.requests.remove(number) else { return };
-        if let Some(lane) = request.lane {
+        if let Some(lane) = request.body.lane {
             if outcome == Err(Failure::Stale) {
                 self.lanes.expired(lane);
             }
             self.lanes.release(lane);
-        } else if request.state != State::Waiting {
-            self.reads_open -= 1;
+        } else if !request.body.is_write() && request.state() != State::Waiting {
+            self.reads.release();
         }
         match outcome {
             Ok(_) => self.counters.answered += 1,

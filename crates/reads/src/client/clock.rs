@@ -1,7 +1,7 @@
-use super::requests::State;
+use super::requests::Kind;
 use super::{Client, Failure};
 use midflight_endpoint::Nanos;
-use rand::RngExt;
+use midflight_endpoint::requests::Expiry;
 
 impl Client {
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
@@ -10,8 +10,7 @@ impl Client {
 
     /// When reads that wait for a session are sent.
     fn next_read(&self) -> Option<Nanos> {
-        let waits = !self.reads.is_empty() && self.reads_open < self.config.reads_max;
-        Some(self.switches.held_until()).filter(|&until| waits && until > 0)
+        Some(self.switches.held_until()).filter(|&until| self.reads.can_admit() && until > 0)
     }
 
     /// The same for writes, and for those that wait until the store has room for a client id.
@@ -23,60 +22,46 @@ impl Client {
     }
 
     pub(super) fn expire(&mut self, now: Nanos) {
-        while let Some(number) = self.requests.pop_due(now) {
-            let Some(request) = self.requests.get(number) else { continue };
-            if request.deadline <= now {
-                self.time_out(number);
-                continue;
+        while let Some((number, expired)) = self.requests.expire(now) {
+            match expired {
+                Expiry::Deadline => self.time_out(number),
+                Expiry::Unanswered => self.unanswered(now, number),
+                Expiry::Pause => {}
             }
-            if request.state == State::Sent {
-                self.counters.unanswered += 1;
-                let (switch, sent_at) = (request.switch, request.last_sent_at);
-                self.switches.unanswered(switch, sent_at, now, &mut self.counters);
-                self.be_patient(number);
-            }
-            self.requests.make_ready(number);
         }
     }
 
     fn time_out(&mut self, number: u64) {
         let Some(request) = self.requests.get(number) else { return };
-        if request.is_opening() {
+        if matches!(request.body.kind, Kind::Open) {
             if let Some(write) = self.opening_ended(number, None) {
                 self.put_back(write);
             }
             return;
         }
-        let was_sent = request.sent > request.sent_before;
-        let reached = self.switches.reached_since(request.deadline.saturating_sub(self.config.timeout));
+        let was_sent = request.transmissions() > request.body.sent_before;
+        let reached = self.switches.reached_since(request.deadline().saturating_sub(self.config.timeout));
         self.counters.timed_out += 1;
         self.finish(number, Err(Failure::TimedOut { was_sent, reached }));
         // All operations have the same timeout, so the oldest in the queues end first and free their places.
-        for queue in [&mut self.reads, &mut self.writes] {
-            while queue.front().is_some_and(|&number| self.requests.get(number).is_none()) {
-                queue.pop_front();
-            }
+        self.reads.drop_ended(|read| self.requests.is_open(read));
+        while self.writes.front().is_some_and(|&write| !self.requests.is_open(write)) {
+            self.writes.pop_front();
         }
     }
 
     pub(super) fn timeout_of(&self, number: u64) -> Nanos {
         let Some(request) = self.requests.get(number) else { return self.config.rto_initial };
-        let trip = if request.is_write() { &self.write_trip } else { &self.read_trip };
-        request.patience.max(trip.timeout())
+        let trip = if request.body.is_write() { &self.write_trip } else { &self.read_trip };
+        request.body.patience.max(trip.timeout())
     }
 
-    fn be_patient(&mut self, number: u64) {
+    fn unanswered(&mut self, now: Nanos, number: u64) {
+        self.counters.unanswered += 1;
         let doubled = self.timeout_of(number).saturating_mul(2).min(self.config.repeat_max);
-        if let Some(request) = self.requests.get_mut(number) {
-            request.patience = doubled;
-        }
-    }
-
-    /// Next wait of a refused request: grows each time, with jitter.
-    pub(super) fn pause(&mut self, number: u64) -> Nanos {
-        let (min, max) = (self.config.pause_min, self.config.pause_max);
-        let Some(request) = self.requests.get_mut(number) else { return min };
-        request.pause = request.pause.saturating_mul(2).clamp(min, max);
-        self.rng.random_range(request.pause.div_ceil(2)..=request.pause)
+        let Some(request) = self.requests.get_mut(number) else { return };
+        request.body.patience = doubled;
+        let (switch, sent_at) = (request.body.switch, request.last_sent_at());
+        self.switches.unanswered(switch, sent_at, now, &mut self.counters);
     }
 }

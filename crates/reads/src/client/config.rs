@@ -1,4 +1,4 @@
-use super::switches::same_host_and_port;
+use midflight_endpoint::config::{OutOfRange, in_range, repeated_address};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use std::net::SocketAddr;
 
@@ -49,15 +49,8 @@ pub enum ConfigError {
     #[error("`switches` names {0} twice: name each switch once")]
     RepeatedSwitch(SocketAddr),
     /// A number outside its range.
-    #[error("`{name}` is {value}: set it to {range}")]
-    OutOfRange {
-        /// The field.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// The valid range.
-        range: &'static str,
-    },
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
     /// No switch, or too many.
     #[error("`switches` names {0}: name 1 to 16, such as 127.0.0.1:7700")]
     SwitchCount(usize),
@@ -93,22 +86,20 @@ impl ClientConfig {
         if !(1..=SWITCHES_MAX).contains(&self.switches.len()) {
             return Err(ConfigError::SwitchCount(self.switches.len()));
         }
-        for (i, &switch) in self.switches.iter().enumerate() {
-            if self.switches[..i].iter().any(|&other| same_host_and_port(other, switch)) {
-                return Err(ConfigError::RepeatedSwitch(switch));
-            }
+        if let Some(switch) = repeated_address(&self.switches) {
+            return Err(ConfigError::RepeatedSwitch(switch));
         }
         self.check_bounds()?;
-        self.check_times()
+        Ok(self.check_times()?)
     }
 
-    fn check_bounds(&self) -> Result<(), ConfigError> {
+    fn check_bounds(&self) -> Result<(), OutOfRange> {
         in_range("lanes", self.lanes as u64, (1..=256).contains(&self.lanes), "1 to 256")?;
         in_range("reads_max", self.reads_max as u64, (1..=1 << 16).contains(&self.reads_max), "1 to 65,536")?;
         in_range("queued_max", self.queued_max as u64, (1..=1 << 20).contains(&self.queued_max), "1 to 1,048,576")
     }
 
-    fn check_times(&self) -> Result<(), ConfigError> {
+    fn check_times(&self) -> Result<(), OutOfRange> {
         let positive = [
             ("timeout", self.timeout),
             ("rto_min", self.rto_min),
@@ -124,10 +115,6 @@ impl ClientConfig {
         in_range("pause_max", self.pause_max, self.pause_max >= self.pause_min, "at least `pause_min`")?;
         in_range("inactive_max", self.inactive_max, self.inactive_max >= self.inactive_min, "at least `inactive_min`")
     }
-}
-
-fn in_range(name: &'static str, value: u64, ok: bool, range: &'static str) -> Result<(), ConfigError> {
-    if ok { Ok(()) } else { Err(ConfigError::OutOfRange { name, value, range }) }
 }
 
 #[cfg(test)]

@@ -25,13 +25,14 @@ pub use operation::{Operation, OperationKey, SubmitError};
 use answers::Reply;
 use direct::Direct;
 use lanes::Lanes;
-use midflight_endpoint::{Backoff, Endpoint, Nanos, RoundTrip};
+use midflight_endpoint::requests::Requests;
+use midflight_endpoint::{Backoff, Endpoint, Nanos, Queue, RoundTrip};
 use midflight_wire::Reject;
 use midflight_wire::reads::{Packet, key_hash, parse};
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
-use requests::{Body, Request, Requests};
+use requests::{Body, Kind};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use switches::Switches;
@@ -43,12 +44,10 @@ pub struct Client {
     rng: Pcg32,
     /// A cipher generates all numbers on the wire, so that they reveal neither the seed nor later numbers.
     secrets: StdRng,
-    requests: Requests,
-    /// Operations that have not been sent.
-    reads: VecDeque<u64>,
+    requests: Requests<Body>,
+    reads: Queue,
+    /// Writes that have no lane yet.
     writes: VecDeque<u64>,
-    /// Reads in flight.
-    reads_open: usize,
     lanes: Lanes,
     /// If the store has no room for client ids and some lane has one, no other is requested before this time.
     may_open_from: Nanos,
@@ -73,9 +72,8 @@ impl Client {
             rng: Pcg32::seed_from_u64(config.seed),
             secrets: StdRng::seed_from_u64(config.seed),
             requests: Requests::default(),
-            reads: VecDeque::new(),
+            reads: Queue::new(config.reads_max),
             writes: VecDeque::new(),
-            reads_open: 0,
             lanes: Lanes::new(config.lanes),
             may_open_from: 0,
             switches: Switches::new(&config.switches, Backoff::new(config.inactive_min..=config.inactive_max)),
@@ -93,36 +91,26 @@ impl Client {
     /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, operation: Operation) -> Result<OperationKey, SubmitError> {
         operation.check()?;
-        let queued = self.reads.len() + self.writes.len();
+        let queued = self.reads.waiting() + self.writes.len();
         if queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
         let (is_write, hash) = (operation.is_write(), key_hash(operation.key()));
-        let deadline = now.saturating_add(self.config.timeout);
-        let number = self.insert(Request::new(Body::Operation(operation), hash, deadline));
+        let body = Body { kind: Kind::Operation(operation), hash, ..Body::default() };
+        let number = self.requests.insert(now.saturating_add(self.config.timeout), body, &mut self.secrets);
         if is_write {
             self.writes.push_back(number)
         } else {
-            self.reads.push_back(number)
+            self.reads.push(number)
         }
         self.counters.submitted += 1;
         Ok(OperationKey(number))
     }
 
-    /// Adds a request under a random number. An answer counts by this number, so it never recurs, and seeing one reveals no other.
-    fn insert(&mut self, request: Request) -> u64 {
-        let mut number = self.secrets.next_u64();
-        while self.requests.get(number).is_some() {
-            number = self.secrets.next_u64();
-        }
-        self.requests.insert(number, request);
-        number
-    }
-
     /// Open operations and openings of client ids.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.requests.len()
+        self.requests.open()
     }
 
     /// The switch in use.

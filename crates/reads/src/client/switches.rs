@@ -1,6 +1,7 @@
 //! The set's switches. At most one is active (R4), so the client searches for the one that serves.
 
 use super::{Counters, Reached};
+use midflight_endpoint::config::is_same_address;
 use midflight_endpoint::{Backoff, MS, Nanos};
 use rand_pcg::Pcg32;
 use std::collections::BTreeSet;
@@ -63,7 +64,7 @@ impl Switches {
     }
 
     pub(super) fn find(&self, from: SocketAddr) -> Option<usize> {
-        self.list.iter().position(|switch| same_host_and_port(switch.address, from))
+        self.list.iter().position(|switch| is_same_address(switch.address, from))
     }
 
     pub(super) fn keep_cookie(&mut self, switch: usize, cookie: u64) {
@@ -174,11 +175,6 @@ impl Switches {
         let switch = self.find(from)?;
         self.other_versions.insert((switch, version)).then(|| self.list[switch].address)
     }
-}
-
-/// Compares addresses; IPv4 may be written as an IPv4-mapped IPv6 address.
-pub(super) fn same_host_and_port(a: SocketAddr, b: SocketAddr) -> bool {
-    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::founding::Founders;
+use midflight_endpoint::config::{OutOfRange, in_range};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_wire::reads::{KGROUP_BITS_MAX, REPLICAS_MAX};
@@ -240,15 +241,8 @@ pub enum ConfigError {
     #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:7700")]
     NoSwitch,
     /// A number outside its range.
-    #[error("`{name}` is {value}: set it to {range}")]
-    OutOfRange {
-        /// The field.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// The valid range.
-        range: &'static str,
-    },
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
 }
 
 impl ReplicaConfig {
@@ -292,9 +286,6 @@ impl ReplicaConfig {
             return Err(ConfigError::NoSwitch);
         }
         let timing = &self.timing;
-        let in_range = |name, value, ok: bool, range| {
-            if ok { Ok(()) } else { Err(ConfigError::OutOfRange { name, value, range }) }
-        };
         in_range("id", self.id, self.id != 0, "a number that is not 0")?;
         in_range("kgroup_bits", self.kgroup_bits.into(), self.kgroup_bits <= KGROUP_BITS_MAX, "0 to 20")?;
         in_range("drift_ppm", timing.drift_ppm, timing.drift_ppm <= 500_000, "0 to 500,000")?;
@@ -316,7 +307,7 @@ impl ReplicaConfig {
         )?;
         let bytes = self.store_bytes as u64;
         in_range("store_bytes", bytes, (1..=STORE_MAX as u64).contains(&bytes), "1 byte to 512 MiB")?;
-        in_range("waiting", self.waiting as u64, self.waiting > 0, "at least 1")
+        Ok(in_range("waiting", self.waiting as u64, self.waiting > 0, "at least 1")?)
     }
 
     /// Settings fixed when the set is created.
@@ -344,9 +335,7 @@ impl ReplicaConfig {
         }
         for (i, member) in members.iter().enumerate() {
             let slot = u64::from(member.slot);
-            if usize::from(member.slot) >= REPLICAS_MAX {
-                return Err(ConfigError::OutOfRange { name: "slot", value: slot, range: "0 to 7" });
-            }
+            in_range("slot", slot, usize::from(member.slot) < REPLICAS_MAX, "0 to 7")?;
             let repeated = |what, which: String| Err(ConfigError::RepeatedReplica { what, which });
             for other in &members[..i] {
                 if other.id == member.id {

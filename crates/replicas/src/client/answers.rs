@@ -1,10 +1,9 @@
-use super::requests::State;
 use super::{Answer, Client, Event, Failure, ReadKey, VERSIONS_TOLD, Way};
 use crate::select::Status;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
+use midflight_endpoint::requests::State;
 use midflight_wire::replicas::{Ends, Kind, NETRS_VERSION, NetrsResponse, Packet, Reject, ServerStatus, parse};
-use rand::RngExt;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
@@ -51,7 +50,7 @@ impl Client {
             let is_its = direct.answered(now, server, retained, number, read_status(status));
             self.counters.unmatched += u64::from(!is_its);
         }
-        let Some(request) = self.requests.get(number).filter(|request| request.sent > 0) else {
+        let Some(request) = self.requests.get(number).filter(|request| request.transmissions() > 0) else {
             self.counters.unexpected += 1;
             if planted(243) {
                 let answer = Answer { server, bytes: answered.to_vec(), sends: 0 };
@@ -60,53 +59,52 @@ impl Client {
             return;
         };
         // After a repeat, the round trip is ambiguous (Karn).
-        if request.sent == 1 && request.state == State::Sent {
-            self.round_trip.sample(now.saturating_sub(request.last_sent_at));
+        if request.body.sends == 1 && request.state() == State::Sent {
+            self.round_trip.sample(now.saturating_sub(request.last_sent_at()));
         }
-        let sends = request.sent;
+        let sends = request.body.sends;
         self.end(number, Ok(Answer { server, bytes: answered.to_vec(), sends }));
     }
 
     /// The server had no room. Repeats the read later, with another backup.
     fn handle_refusal(&mut self, now: Nanos, number: u64) {
-        let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
+        let Some(request) = self.requests.get(number).filter(|request| request.state() == State::Sent) else {
             self.counters.unexpected += 1;
             return;
         };
         self.counters.refused += 1;
-        if request.sent >= self.config.sends_max {
+        if request.body.sends >= self.config.sends_max {
             return self.end(number, Err(Failure::Refused));
         }
-        request.state = State::Pausing;
-        request.pause = (request.pause * 2).clamp(self.config.pause_min, self.config.pause_max);
-        let pause = self.random.random_range(request.pause.div_ceil(2)..=request.pause);
-        self.requests.schedule(number, now.saturating_add(pause));
+        let pauses = self.config.pause_min..=self.config.pause_max;
+        self.requests.pause(now, number, pauses, &mut self.random);
     }
 
     /// The operator or a server requires a cookie. Repeats the read at once, but only once per transmission.
     fn handle_cookie(&mut self, from: SocketAddr, ends: &Ends) {
         let number = ends.request.get();
-        let Some(request) = self.requests.get_mut(number).filter(|request| request.state == State::Sent) else {
+        let Some(request) = self.requests.get_mut(number).filter(|request| request.state() == State::Sent) else {
             self.counters.cookies_ignored += 1;
             return;
         };
-        if request.last.is_none_or(|last| last.to != from) {
+        let body = &mut request.body;
+        if body.last.is_none_or(|last| last.to != from) {
             self.counters.foreign += 1;
             return;
         }
-        if !request.heeds_cookie {
+        if !body.heeds_cookie {
             self.counters.cookies_ignored += 1;
             return;
         }
-        request.heeds_cookie = false;
+        (body.heeds_cookie, body.repeats_last) = (false, true);
         let said = u64::from_be_bytes(ends.client.ip[..8].try_into().unwrap_or_default());
-        match (&mut self.way, request.last.and_then(|last| last.number)) {
+        match (&mut self.way, body.last.and_then(|last| last.number)) {
             (Way::Operator(_, cookie), _) if planted(241) && *cookie != 0 => {}
             (Way::Operator(_, cookie), _) => *cookie = said,
             (Way::Direct(direct), Some(server)) => direct.set_cookie(server, said),
             (Way::Direct(_), None) => {}
         }
-        self.requests.make_ready(number, State::ReadyAgain);
+        self.requests.make_ready(number);
     }
 
     /// Only from expected addresses; others could fill the memory for versions.

@@ -1,5 +1,6 @@
+pub use midflight_endpoint::config::OutOfRange as ConfigError;
+use midflight_endpoint::config::in_range;
 use midflight_endpoint::{MS, Nanos, SECOND};
-use thiserror::Error;
 
 /// Bounds and times of a client. [`ClientConfig::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,18 +30,6 @@ pub struct ClientConfig {
     pub attempts_max: u32,
     /// Direct mode: time after which an attempt without an answer is no longer outstanding. Default 1 s.
     pub expire: Nanos,
-}
-
-/// A number outside its range.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{name}` is {value}: set it to {range}")]
-pub struct ConfigError {
-    /// The field.
-    pub name: &'static str,
-    /// Its value.
-    pub value: u64,
-    /// The valid range.
-    pub range: &'static str,
 }
 
 impl ClientConfig {
@@ -86,10 +75,6 @@ impl ClientConfig {
         in_range("rto_max", self.rto_max, self.rto_max >= self.rto_initial, "at least `rto_initial`")?;
         in_range("pause_max", self.pause_max, self.pause_max >= self.pause_min, "at least `pause_min`")
     }
-}
-
-fn in_range(name: &'static str, value: u64, is_right: bool, range: &'static str) -> Result<(), ConfigError> {
-    if is_right { Ok(()) } else { Err(ConfigError { name, value, range }) }
 }
 
 #[cfg(test)]

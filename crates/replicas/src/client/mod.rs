@@ -4,7 +4,7 @@
 //! selector of [`crate::select`]. Protocol: `docs/internals/replicas.md`.
 //!
 //! - `events`: reads and their outcomes;
-//! - `requests`: open reads, and when they are due;
+//! - `requests`: what it keeps of an open read;
 //! - `transmit`, `answers`: packets out and in;
 //! - `direct`: the client's own selector, and its attempts.
 
@@ -23,11 +23,13 @@ pub use events::{ANSWERED_MAX, ASKED_MAX, Answer, Event, Failure, Read, ReadKey,
 use crate::rsnode::GroupError;
 use crate::select::Selector;
 use direct::Direct;
-use midflight_endpoint::{Endpoint, Nanos, RoundTrip};
+use midflight_endpoint::mutants::planted;
+use midflight_endpoint::requests::{Expiry, Requests, State};
+use midflight_endpoint::{Endpoint, Nanos, Queue, RoundTrip};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
-use requests::{Request, Requests, State};
+use requests::Body;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -47,7 +49,8 @@ pub struct Client {
     /// A cipher generates all numbers on the wire, so that they reveal neither the seed nor later numbers.
     secrets: StdRng,
     way: Way,
-    requests: Requests,
+    requests: Requests<Body>,
+    queue: Queue,
     round_trip: RoundTrip,
     told_versions: BTreeSet<(SocketAddr, u8)>,
     events: VecDeque<Event>,
@@ -94,6 +97,7 @@ impl Client {
             way: way(&config, &mut secrets),
             secrets,
             requests: Requests::default(),
+            queue: Queue::new(config.under_way_max),
             round_trip: RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max),
             told_versions: BTreeSet::new(),
             events: VecDeque::new(),
@@ -118,25 +122,28 @@ impl Client {
     /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, read: Read) -> Result<ReadKey, SubmitError> {
         read.check()?;
-        let queued = self.requests.queued();
-        if self.requests.len() >= self.config.under_way_max && queued >= self.config.queued_max {
+        let queued = self.queue.waiting();
+        if queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
-        // An answer counts by this number, so it never recurs, and seeing one reveals no other.
-        let mut number = self.secrets.next_u64();
-        while self.requests.get(number).is_some() {
-            number = self.secrets.next_u64();
-        }
-        let request = Request::new(read, now.saturating_add(self.config.timeout));
-        self.requests.insert(number, request, self.config.under_way_max);
+        let deadline = now.saturating_add(self.config.timeout);
+        let number = self.requests.insert(deadline, Body::new(read), &mut self.secrets);
+        self.queue.push(number);
+        self.begin_reads();
         self.counters.submitted += 1;
         Ok(ReadKey(number))
+    }
+
+    fn begin_reads(&mut self) {
+        while let Some(number) = self.queue.admit(|number| self.requests.is_open(number)) {
+            self.requests.make_ready(number);
+        }
     }
 
     /// Open reads.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.requests.len()
+        self.requests.open()
     }
 
     /// Direct mode: outstanding attempts.
@@ -164,9 +171,13 @@ impl Client {
     }
 
     fn end(&mut self, number: u64, outcome: Result<Answer, Failure>) {
-        if self.requests.remove(number, self.config.under_way_max).is_none() {
-            return;
+        let Some(request) = self.requests.remove(number) else { return };
+        match request.state() {
+            State::Waiting => self.queue.drop_ended(|number| self.requests.is_open(number)),
+            State::Paused if planted(245) => {}
+            _ => self.queue.release(),
         }
+        self.begin_reads();
         match &outcome {
             Ok(_) => self.counters.answered += 1,
             Err(failure) => {
@@ -177,7 +188,6 @@ impl Client {
                 }
             }
         }
-        self.requests.tidy();
         self.events.push_back(Event::Done { key: ReadKey(number), outcome });
     }
 
@@ -198,16 +208,14 @@ impl Endpoint for Client {
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.expire(now);
-        while let Some(number) = self.requests.pop_due(now) {
-            let Some(request) = self.requests.get(number) else { continue };
-            if now >= request.deadline {
+        while let Some((number, expired)) = self.requests.expire(now) {
+            if expired == Expiry::Deadline {
                 self.end(number, Err(Failure::TimedOut));
-                continue;
+            } else if let Some(request) = self.requests.get_mut(number) {
+                request.body.repeats_last = false;
+                self.counters.unanswered += u64::from(expired == Expiry::Unanswered);
             }
-            self.counters.unanswered += u64::from(request.state == State::Sent);
-            self.requests.make_ready(number, State::Ready);
         }
-        self.requests.tidy();
     }
 
     fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {

@@ -1,7 +1,8 @@
+pub use midflight_endpoint::config::OutOfRange as ConfigError;
+use midflight_endpoint::config::in_range;
 use midflight_endpoint::{Nanos, SECOND};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use thiserror::Error;
 
 /// The service time that a server reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,18 +40,6 @@ pub struct ServerConfig {
     pub cookie: Nanos,
 }
 
-/// A number outside its range.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{name}` is {value}: set it to {range}")]
-pub struct ConfigError {
-    /// The field.
-    pub name: &'static str,
-    /// Its value.
-    pub value: u64,
-    /// The valid range.
-    pub range: &'static str,
-}
-
 impl ServerConfig {
     /// The defaults, which accept requests from anywhere: set `senders`.
     #[must_use]
@@ -70,9 +59,6 @@ impl ServerConfig {
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let in_range = |name, value: u64, is_right: bool, range| {
-            if is_right { Ok(()) } else { Err(ConfigError { name, value, range }) }
-        };
         in_range("slots", self.slots as u64, (1..=1 << 16).contains(&self.slots), "1 to 65,536")?;
         in_range("queue_max", self.queue_max as u64, self.queue_max <= 65_534, "at most 65,534")?;
         for (name, value) in [("wait_max", self.wait_max), ("serve_max", self.serve_max), ("cookie", self.cookie)] {

@@ -1,6 +1,6 @@
 //! The configuration of a client, with all defaults.
 
-use super::same_host_and_port;
+use midflight_endpoint::config::{OutOfRange, in_range, repeated_address};
 use midflight_endpoint::{MS, Nanos};
 use siphasher::sip128::SipHasher24;
 use std::net::SocketAddr;
@@ -59,15 +59,8 @@ pub enum ConfigError {
     #[error("`switches` names {0} twice: name each switch once")]
     RepeatedSwitch(SocketAddr),
     /// A number is outside its range.
-    #[error("`{name}` is {value}: set it to {range}")]
-    OutOfRange {
-        /// Name of the field.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// Its valid range.
-        range: &'static str,
-    },
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
 }
 
 impl ClientConfig {
@@ -101,14 +94,10 @@ impl ClientConfig {
         if self.switches.is_empty() {
             return Err(ConfigError::NoSwitch);
         }
-        for (i, &switch) in self.switches.iter().enumerate() {
-            if self.switches[..i].iter().any(|&other| same_host_and_port(other, switch)) {
-                return Err(ConfigError::RepeatedSwitch(switch));
-            }
+        if let Some(switch) = repeated_address(&self.switches) {
+            return Err(ConfigError::RepeatedSwitch(switch));
         }
         let max_open = self.max_open as u64;
-        let in_range =
-            |name, value, ok, range| if ok { Ok(()) } else { Err(ConfigError::OutOfRange { name, value, range }) };
         in_range("max_open", max_open, (1..=1 << 24).contains(&max_open), "1 to 16,777,216")?;
         in_range("window_max", self.window_max.into(), (1..=32).contains(&self.window_max), "1 to 32")?;
         in_range("rto_min", self.rto_min, self.rto_min > 0, "at least 1 ns")?;
@@ -120,11 +109,7 @@ impl ClientConfig {
         in_range("gone_after", self.gone_after, self.gone_after > 0, "at least 1 ns")?;
         in_range("stop_max", self.stop_max, self.stop_max > 0, "at least 1 ns")?;
         in_range("timeout", self.timeout, self.timeout > 0, "at least 1 ns")?;
-        in_range(
-            "switch_silence",
-            self.switch_silence,
-            self.switch_silence >= self.probe_interval,
-            "at least `probe_interval`",
-        )
+        let silence = self.switch_silence;
+        Ok(in_range("switch_silence", silence, silence >= self.probe_interval, "at least `probe_interval`")?)
     }
 }

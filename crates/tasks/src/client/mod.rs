@@ -293,8 +293,3 @@ impl Endpoint for Client {
         self.next_timeout()
     }
 }
-
-/// Treats IPv4-mapped IPv6 as IPv4.
-fn same_host_and_port(a: SocketAddr, b: SocketAddr) -> bool {
-    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
-}

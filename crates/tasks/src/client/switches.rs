@@ -1,7 +1,7 @@
 //! The list of switches: the current one and its epoch.
 
-use super::same_host_and_port;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::config::is_same_address;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -80,7 +80,7 @@ impl Switches {
     }
 
     pub(super) fn resume(&mut self, address: SocketAddr, epoch: u32) {
-        if let Some(switch) = self.list.iter().position(|switch| same_host_and_port(switch.address, address)) {
+        if let Some(switch) = self.list.iter().position(|switch| is_same_address(switch.address, address)) {
             (self.asked, self.holder) = (switch, Some((switch, epoch)));
             self.list[switch].epoch = epoch;
         }
@@ -105,7 +105,7 @@ impl Switches {
     }
 
     pub(super) fn is_present(&self, from: SocketAddr) -> bool {
-        same_host_and_port(self.address(), from)
+        is_same_address(self.address(), from)
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -177,7 +177,7 @@ impl Switches {
 
     /// Handles a version packet: returns its switch if the report is new.
     pub(super) fn answers_with(&mut self, from: SocketAddr, version: u8) -> Option<SocketAddr> {
-        let switch = self.list.iter().position(|switch| same_host_and_port(switch.address, from))?;
+        let switch = self.list.iter().position(|switch| is_same_address(switch.address, from))?;
         self.other_versions.insert((switch, version)).then(|| self.list[switch].address)
     }
 
@@ -200,7 +200,7 @@ impl Switches {
     /// If this answers the failback probe, makes that switch current and returns true.
     pub(super) fn found(&mut self, from: SocketAddr, sequence: u32, now: Nanos) -> bool {
         let is_it = |probe: &FailbackProbe| {
-            probe.sequence == sequence && same_host_and_port(self.list[probe.switch].address, from)
+            probe.sequence == sequence && is_same_address(self.list[probe.switch].address, from)
         };
         let better = self.failback_probe.filter(is_it);
         if let Some(probe) = better {

@@ -4,6 +4,7 @@ use super::ExecutorConfig;
 use super::timers::RoundTrip;
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::config::is_same_address;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
@@ -92,7 +93,7 @@ impl Link {
     }
 
     pub(super) fn is_from_switch(&self, from: SocketAddr) -> bool {
-        is_same(from, self.address())
+        is_same_address(from, self.address())
     }
 
     pub(super) fn next_counter(&self) -> u64 {
@@ -210,16 +211,11 @@ impl Link {
 
     /// If this answers the failback probe, makes that switch current and returns true.
     pub(super) fn found(&mut self, from: SocketAddr, counter: u64, now: Nanos) -> bool {
-        let is_it = |&(switch, asked): &(usize, u64)| asked == counter && is_same(from, self.switches[switch]);
+        let is_it = |&(switch, asked): &(usize, u64)| asked == counter && is_same_address(from, self.switches[switch]);
         let better = self.failback_probe.filter(is_it);
         if let Some((switch, _)) = better {
             self.turn_to(switch, now);
         }
         better.is_some()
     }
-}
-
-/// Treats IPv4-mapped IPv6 as IPv4.
-fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
-    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

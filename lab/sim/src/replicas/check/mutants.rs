@@ -18,7 +18,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(242, "answer-from-anybody", "crates/replicas/src/client/answers.rs", 1500),
     Mutant::new(243, "late-answer-told-again", "crates/replicas/src/client/answers.rs", 1500),
     Mutant::new(244, "attempts-never-expire", "crates/replicas/src/client/direct.rs", 1500),
-    Mutant::new(245, "turn-not-passed-on", "crates/replicas/src/client/requests.rs", 1500),
+    Mutant::new(245, "turn-not-passed-on", "crates/replicas/src/client/mod.rs", 1500),
     Mutant::new(251, "refusal-teaches", "crates/replicas/src/server/mod.rs", 1500),
     Mutant::new(252, "request-from-anybody", "crates/replicas/src/server/mod.rs", 1500),
     Mutant::new(253, "direct-without-cookie", "crates/replicas/src/server/mod.rs", 1500),
