@@ -159,6 +159,17 @@ fn r7_strangers_get_few_links_and_keep_no_peer_out() {
 }
 
 #[test]
+fn t14_silent_connections_keep_out_no_peer_at_their_address() {
+    let node = Node::new(5, ANY, |options| options.patience = LONG);
+    let silent: Vec<_> = (0..256).map(|_| TcpStream::connect(node.links.address()).unwrap()).collect();
+    let end = Instant::now() + LONG / 2;
+    while !greet(&node, 4, 5).1 {
+        assert!(Instant::now() < end, "no place among {} silent connections", silent.len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn r7_short_messages_are_bounded_too() {
     let node = Node::new(5, ANY, |options| (options.room, options.patience) = (1000, LONG));
     let (mut stream, _) = greet(&node, 3, 5);
