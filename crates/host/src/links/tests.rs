@@ -24,7 +24,8 @@ impl Node {
         change(&mut options);
         let wakes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&wakes);
-        let links = Links::start(address, options, move || _ = counted.fetch_add(1, Ordering::SeqCst)).unwrap();
+        let links = Links::start(listen(address).unwrap(), options, move || _ = counted.fetch_add(1, Ordering::SeqCst))
+            .unwrap();
         Self { links, wakes }
     }
 
