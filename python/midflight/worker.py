@@ -35,7 +35,7 @@ _BLOB, _MEMORY, _DROP, _CALL, _ENVIRONMENT, _LENT = 1, 2, 3, 4, 5, 6
 _SAYS_WHEN, _WAS_STOPPED = 1, 2
 #: Flag of `_WAITS`: the executor sends no answer.
 _SILENT = 1
-_FRAMES = 3
+_FRAMES = 4
 #: Seconds that the calls of one task may take before those that have not begun are returned: five times the target, so that a worker that
 #: lost its core for a time slice or two keeps them.
 _GIVE_BACK_AFTER = 0.02
@@ -155,8 +155,9 @@ class _Worker:
         self._results: list[tuple[int, Pickled]] = []
         #: Whether calls that have not begun are to be returned.
         self._stops = False
-        #: The task waits for others. `_lent_by_watch`: it has not said so itself.
+        #: The task waits for others. `_lent_by_watch`: it has not said so itself, and the executor may have refused.
         self._is_lent = self._lent_by_watch = False
+        self._asks_again = 0.0
         #: Since when this process has had open calls of its own.
         self._open_since: float | None = None
         self._watch: threading.Thread | None = None
@@ -178,9 +179,10 @@ class _Worker:
     # Messages of the running task.
 
     def may_lend(self) -> bool:
-        """Whether this thread runs a call that has not lent its slot."""
+        """Whether this thread runs a call that has not lent its slot, as far as it knows."""
         is_here = self._number is not None and threading.get_ident() == self._thread
-        return is_here and not self._is_lent and os.getpid() == self._process
+        has_lent = self._is_lent and not self._lent_by_watch
+        return is_here and not has_lent and os.getpid() == self._process
 
     def lend(self) -> None:
         """Lends the slot while the call waits. Raises an exception if the executor's limit of waiting calls is reached."""
@@ -189,7 +191,7 @@ class _Worker:
         may_interrupt, self._may_interrupt = self._may_interrupt, False  # otherwise half a frame could be sent or taken
         try:
             with self._connection.lock:
-                self._is_lent = True
+                self._is_lent, self._lent_by_watch = True, False
                 self._connection.send_locked(_WAITS, 0, number, [])
             frame = self._connection.receive()
             if frame is None or frame[0] != _LENT:
@@ -289,8 +291,9 @@ class _Worker:
         with self._connection.lock:
             if self._number != number:
                 return
-            if has_waited and not self._is_lent:
+            if has_waited and (not self._is_lent or self._lent_by_watch and now >= self._asks_again):
                 self._is_lent = self._lent_by_watch = True
+                self._asks_again = now + _LEND_UNSEEN_AFTER
                 self._connection.send_locked(_WAITS, _SILENT, number, [])
             elif self._lent_by_watch and self._open_since is None:
                 self._is_lent = self._lent_by_watch = False

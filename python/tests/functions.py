@@ -320,6 +320,23 @@ def nested_unseen(switch: str, depth: int) -> int:
         return 1 + future.result()
 
 
+def nested_late(switch: str, seconds: float) -> int:
+    """As `nested`, but it does something else first."""
+    import midflight
+
+    with midflight.Client(switch) as client:
+        future = client.submit(double, 1)
+        time.sleep(seconds)
+        return future.result()
+
+
+def lend_and_hold(path: str, pid: str) -> int:
+    import midflight
+
+    with midflight.lend_slot():
+        return hold(path, pid)
+
+
 def nested_command(switch: str) -> str:
     """Waits for a task by a command."""
     import subprocess

@@ -44,6 +44,31 @@ def test_beyond_the_bound_a_call_is_told_so(tmp_path: Path) -> None:
         assert client.submit(functions.nested, cluster.switch, 2).result(PATIENCE) == 2
 
 
+def test_a_wait_that_found_no_room_lends_when_there_is_some(tmp_path: Path) -> None:
+    config, end, pid = tmp_path / "midflight.toml", tmp_path / "end", tmp_path / "pid"
+    config.write_text("[tasks.executors]\nwaiting = 1\n")
+    with Cluster("--config", str(config), slots=1) as cluster, midflight.Client(cluster.switch) as client:
+        first = client.submit(functions.lend_and_hold, str(end), str(pid))
+        assert eventually(pid.exists)
+        unseen = client.submit(functions.nested_unseen, cluster.switch, 1)
+        assert eventually(lambda: "raise `waiting`" in "".join(cluster.stderr))
+        end.touch()
+        assert isinstance(first.result(PATIENCE), int)
+        assert unseen.result(PATIENCE) == 1
+
+
+def test_a_wait_beyond_the_bound_is_told_so_after_a_long_calculation(tmp_path: Path) -> None:
+    config, end, pid = tmp_path / "midflight.toml", tmp_path / "end", tmp_path / "pid"
+    config.write_text("[tasks.executors]\nwaiting = 1\n")
+    with Cluster("--config", str(config), slots=1) as cluster, midflight.Client(cluster.switch) as client:
+        first = client.submit(functions.lend_and_hold, str(end), str(pid))
+        assert eventually(pid.exists)
+        with pytest.raises(midflight.TooManyWaiting, match="raise `waiting`"):
+            client.submit(functions.nested_late, cluster.switch, 1.5).result(PATIENCE)
+        end.touch()
+        assert isinstance(first.result(PATIENCE), int)
+
+
 def test_outside_of_a_call_nothing_is_lent() -> None:
     with midflight.lend_slot():
         pass

@@ -11,7 +11,7 @@ use midflight_control::reads::{
 };
 use midflight_control::watch::{Looking, Observer};
 use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub(crate) struct Which<'a> {
     pub data: PathBuf,
     /// Acknowledged writes survive a power cut.
     pub fsync: bool,
+    /// Listens for the other replicas; by default the replica itself does.
+    pub links: Option<TcpListener>,
     pub http: Option<SocketAddr>,
     /// Host names for its page, in addition to IP addresses and `localhost`.
     pub http_names: Vec<String>,
@@ -40,14 +42,14 @@ pub(crate) struct RunningReplica {
 impl RunningReplica {
     /// Calls `on_failure` if it has to stop by itself.
     pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let Which { set, id, start, data, fsync, http, http_names } = which;
+        let Which { set, id, start, data, fsync, links, http, http_names } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
         let path = socket_path(member.address);
         let socket = OperatorSocket::bind(Some(path), true, "midflight kv members")?;
         let config = set.replica_config(id, start, rand::random());
         let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
-        let process = Arc::new(ReplicaProcess::start(options, on_failure)?);
+        let process = Arc::new(ReplicaProcess::start_listening(options, links, on_failure)?);
         let (of_operator, name) = (Arc::downgrade(&process), set.name_of(id));
         socket.serve(move |asked| answer(&of_operator, name, asked))?;
         let source = Arc::new(Seen { process: Arc::clone(&process), set: set.number, http_names });

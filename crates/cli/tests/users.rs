@@ -6,7 +6,7 @@ mod common;
 
 use common::{Directory, Running, Said, run, run_as_nobody, run_with, skip, spawn_with, wait_until};
 use rustix::process::geteuid;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::Child;
 
 /// Whether an unprivileged user can run it here.
@@ -120,6 +120,29 @@ fn t13_up_store_takes_nothing_from_other_users() {
     assert_eq!(number_of(&directory, "one"), number, "kept with its data");
     let said = run(&["kv", "get", "secret", "--switch", &switch]);
     assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
+}
+
+/// A free port whose successor by `offset` this process listens on, as another user could.
+fn held_port(offset: u16) -> (u16, TcpListener) {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port() - offset;
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return (port, listener);
+        }
+    }
+}
+
+#[test]
+fn t13_up_store_tells_its_number_to_no_holder_of_a_replicas_port() {
+    let directory = Directory::new("users-store-port");
+    let (port, holder) = held_port(31); // the links of the third replica
+    let (listen, data) = (format!("127.0.0.1:{port}"), directory.path("data"));
+    let said = run(&["up", "--store", "--listen", &listen, "--http", "off", "--data", &data]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains(&holder.local_addr().unwrap().to_string()), "{said:?}");
+    holder.set_nonblocking(true).unwrap();
+    assert!(holder.accept().is_err(), "a replica has connected, and said the number");
 }
 
 /// A store created by an earlier version has number 1 and no file.

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         _ => ReplicaStart::GoesOn,
     };
     let http_names = config.switch.http_names.clone();
-    let which = Which { set, id: args.id, start, data, fsync, http, http_names };
+    let which = Which { set, id: args.id, start, data, fsync, links: None, http, http_names };
     // The replica first reads its files, which may take long.
     let at_once = shutdown.at_once()?;
     let replica = RunningReplica::start(which, shutdown.ender())?;

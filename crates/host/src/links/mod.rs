@@ -12,7 +12,6 @@ pub use state::{LinkCounters, LinkEvent};
 
 use crate::driver::spawn;
 use crate::error::Error;
-use midflight_connections::listen;
 use midflight_endpoint::{Lane, Link, MESSAGE_MAX};
 use state::Shared;
 use std::collections::BTreeMap;
@@ -52,6 +51,15 @@ impl LinkOptions {
     }
 }
 
+/// Listens for links; peers may connect as soon as they are started.
+///
+/// # Errors
+///
+/// If the address cannot be bound.
+pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
+    midflight_connections::listen(address).map_err(|source| Error::Bind { protocol: "TCP", address, source })
+}
+
 /// The links of a node. Dropping it closes them.
 #[derive(Debug)]
 pub struct Links {
@@ -63,20 +71,18 @@ pub struct Links {
 }
 
 impl Links {
-    /// Listens and starts the thread, which calls `wake` on events and new room.
+    /// Starts the thread, which calls `wake` on events and new room. `listener` is from [`listen`].
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound or there is no thread.
+    /// If there is no thread.
     pub fn start(
-        address: SocketAddr,
+        listener: std::net::TcpListener,
         options: LinkOptions,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let refused = |source| Error::Bind { protocol: "TCP", address, source };
-        let listener = listen(address).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
         let failed = |source| Error::Resources { what: "start the links to peers", source };
+        let address = listener.local_addr().map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let shared = Arc::new(Shared::new(options, Box::new(wake)));
         let (peers, wanted) = watch::channel(BTreeMap::new());

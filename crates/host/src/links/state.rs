@@ -7,9 +7,12 @@ use midflight_endpoint::{Lane, Link};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 const CONNECTIONS_MAX: usize = 256;
+/// Without a hello for this long, a connection is evicted for another of its source.
+const SILENT_FOR: Duration = Duration::from_millis(100);
 
 /// A leader that joined while we were away may link to us before we know it.
 const STRANGERS_MAX: usize = 16;
@@ -125,7 +128,7 @@ impl Shared {
     pub(super) fn new(options: LinkOptions, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self {
             options,
-            connections: Connections::new(CONNECTIONS_MAX, options.patience),
+            connections: Connections::where_silent_give_way(CONNECTIONS_MAX, options.patience, SILENT_FOR),
             counts: Counts::default(),
             wake,
             generations: AtomicU64::new(u64::from(options.start) << 32),

@@ -24,7 +24,8 @@ impl Node {
         change(&mut options);
         let wakes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&wakes);
-        let links = Links::start(address, options, move || _ = counted.fetch_add(1, Ordering::SeqCst)).unwrap();
+        let links = Links::start(listen(address).unwrap(), options, move || _ = counted.fetch_add(1, Ordering::SeqCst))
+            .unwrap();
         Self { links, wakes }
     }
 
@@ -156,6 +157,17 @@ fn r7_strangers_get_few_links_and_keep_no_peer_out() {
     assert_eq!(kept.iter().filter(|(_, is_taken)| *is_taken).count(), 16);
     assert_eq!(node.links.counters().too_many, 14);
     assert!(greet(&node, 4, 5).1, "a peer has its place");
+}
+
+#[test]
+fn t14_silent_connections_keep_out_no_peer_at_their_address() {
+    let node = Node::new(5, ANY, |options| options.patience = LONG);
+    let silent: Vec<_> = (0..256).map(|_| TcpStream::connect(node.links.address()).unwrap()).collect();
+    let end = Instant::now() + LONG / 2;
+    while !greet(&node, 4, 5).1 {
+        assert!(Instant::now() < end, "no place among {} silent connections", silent.len());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The frames between executor and worker: a header, then as many bytes as it says. `docs/internals/python.md` explains their use;
 //! `python/midflight/worker.py` has the same numbers.
 
-pub(super) const FRAMES: u32 = 3;
+pub(super) const FRAMES: u32 = 4;
 pub(super) const HEADER_BYTES: usize = 16;
 
 pub(super) mod to {
@@ -35,7 +35,7 @@ pub(super) mod from {
     pub(crate) const DIGEST: u8 = 4;
     /// The first function of the call is called now. Only if the call's flag asks for it.
     pub(crate) const BEGUN: u8 = 5;
-    /// The call waits for other calls.
+    /// The call waits for other calls. May be repeated.
     pub(crate) const WAITS: u8 = 6;
     /// The call continues.
     pub(crate) const GOES_ON: u8 = 7;

@@ -269,7 +269,7 @@ impl Process {
 
     /// Handles the worker's messages until the call has ended.
     fn answer(&mut self, context: &TaskContext, number: u32) -> Result<Done, ChannelError> {
-        let mut lent = None;
+        let (mut lent, mut was_refused) = (None, false);
         loop {
             let patience = Patience { deadline: self.time_limit.deadline(), task: Some(context) };
             let (header, body) = self.channel.receive(patience)?;
@@ -285,10 +285,14 @@ impl Process {
                         self.time_limit.begin();
                     }
                 }
-                from::WAITS if lent.is_none() => {
-                    let room = self.life.as_ref().map(Life::make_room);
-                    lent = context.lend_slot().ok().map(|slot| (slot, room));
-                    if header.flag != from::SILENT {
+                from::WAITS => {
+                    if lent.is_none() {
+                        let room = |slot| (slot, self.life.as_ref().map(Life::make_room));
+                        lent = context.lend_slot().ok().map(room);
+                    }
+                    if header.flag == from::SILENT {
+                        warn_of_refusal(lent.is_none(), &mut was_refused);
+                    } else {
                         let flag = u8::from(lent.is_some());
                         self.channel.send(&[&Header { flag, ..Header::alone(to::LENT, number) }.encode()], patience)?;
                     }
@@ -377,6 +381,16 @@ impl Process {
         let Some(life) = self.life.take() else { return Ended::default() };
         let ended = life.end(&self.channel);
         Ended { lines: self.output.last_lines(), ..ended }
+    }
+}
+
+/// Once per call: nothing else tells that it keeps its slot.
+fn warn_of_refusal(is_refused: bool, was_refused: &mut bool) {
+    if is_refused && !std::mem::replace(was_refused, true) {
+        tracing::warn!(
+            "a Python call with open calls keeps its slot, because as many calls of this executor wait for others as may: raise \
+             `waiting` in [tasks.executors] of its configuration, or nest calls less deeply"
+        );
     }
 }
 

@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A worker's hello for `printf`: version 3 of the frames, Python 3.11, no description.
-const HELLO: &str = r"printf '\1\0\0\0\3\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
+/// A worker's hello for `printf`: version 4 of the frames, Python 3.11, no description.
+const HELLO: &str = r"printf '\1\0\0\0\4\0\0\0\2\0\0\0\0\0\0\0\3\13' >&0";
 
 /// An interpreter that runs this script.
 struct Interpreter(PathBuf);
@@ -183,7 +183,7 @@ fn what_is_cancelled_before_it_begins_costs_no_worker() {
 
 #[test]
 fn a_worker_that_does_not_start_says_why_and_is_counted() {
-    let other_version = HELLO.replace(r"\1\0\0\0\3", r"\1\0\0\0\7");
+    let other_version = HELLO.replace(r"\1\0\0\0\4", r"\1\0\0\0\7");
     for (script, said) in
         [("echo 'no such thing' >&2; exit 3", "(exit code 3): no such thing"), (&other_version, "release")]
     {

@@ -14,12 +14,12 @@ use crate::clock;
 use crate::disk::{Directory, Disk};
 use crate::driver::{lock, spawn};
 use crate::error::Error;
-use crate::links::{LinkCounters, LinkOptions, Links};
+use crate::links::{self, LinkCounters, LinkOptions, Links};
 use crate::socket::{Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
 use midflight_reads::replica::{Counters, Replica, ReplicaConfig, ReplicaTimes, StatusReport};
 use orders::Orders;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,6 +118,19 @@ impl ReplicaProcess {
     ///
     /// If its files are unusable or locked, an address cannot be bound, or its configuration is wrong.
     pub fn start(options: ReplicaOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
+        Self::start_listening(options, None, on_failure)
+    }
+
+    /// Like [`start`](Self::start), with a socket from [`links::listen`], if given.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_listening(
+        options: ReplicaOptions,
+        listener: Option<TcpListener>,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, Error> {
         let ReplicaOptions { config, address, links, data, fsync, reserve_bytes, buffers, busy_poll } = options;
         let unusable = |why: &dyn std::fmt::Display| Error::Replica(why.to_string());
         config.check().map_err(|error| unusable(&error))?;
@@ -125,7 +138,8 @@ impl ReplicaProcess {
         let files = directory.read().map_err(|error| unusable(&error))?;
         let (socket, waker) = (Socket::bind_with(address, buffers)?, Arc::new(Waker::new()?));
         let direct = socket.bind_to_send(DIRECT_BYTES)?;
-        let links = Links::start(links, link_options(&config), waking(&waker))?;
+        let listener = listener.map_or_else(|| links::listen(links), Ok)?;
+        let links = Links::start(listener, link_options(&config), waking(&waker))?;
         let replica = Replica::new(config, files, clock::now_counting_suspension());
         let replica = replica.map_err(|error| Error::Replica(format!("{}: {error}", data.display())))?;
         let disk = Disk::start(directory, fsync, reserve_bytes, waking(&waker))?;

@@ -11,9 +11,10 @@ use midflight_control::config::DEFAULT_PORT;
 use midflight_control::reads::{ReadMode, ReplicaStart, SetTable};
 use midflight_control::{Config, ReadsTable, SwitchTable};
 use midflight_dataplane::reads::ReadsProgram;
+use midflight_host::links::listen;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 /// Replicas in a replicating mode.
@@ -48,14 +49,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
-    let one = |id: u64| {
-        let (data, fsync) = (data.of(id), !data.is_temporary());
-        RunningReplica::start(
-            Which { set, id, start: ReplicaStart::GoesOn, data, fsync, http: None, http_names: Vec::new() },
-            shutdown.ender(),
-        )
+    // All ports before the first replica connects: another user who holds one would be told the store's number.
+    let links = set.replicas.iter().map(|replica| listen(replica.links)).collect::<Result<Vec<_>, _>>()?;
+    let one = |id: u64, links: TcpListener| {
+        let (data, fsync, start, links) = (data.of(id), !data.is_temporary(), ReplicaStart::GoesOn, Some(links));
+        let which = Which { set, id, start, data, fsync, links, http: None, http_names: Vec::new() };
+        RunningReplica::start(which, shutdown.ender())
     };
-    set.replicas.iter().map(|replica| one(replica.id)).collect()
+    set.replicas.iter().zip(links).map(|(replica, links)| one(replica.id, links)).collect()
 }
 
 /// The data names the replicas' addresses, which follow from the switch's port; at another port they could not reach each other.
