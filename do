@@ -61,7 +61,7 @@ install_packages() {
 have_browser() { have chromium && have python3 && python3 -c 'import ensurepip' 2>/dev/null; }
 
 # Only tests use real backends.
-wants_stores() { [ "$command" = test ]; }
+wants_backends() { [ "$command" = test ]; }
 
 # python-tests also works without Python.
 needs_python() { case $command in python | wheel | bench-python) [ -z "${PYTHON:-}" ] ;; *) return 1 ;; esac; }
@@ -77,13 +77,13 @@ lacking() {
     [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
     [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
     have ip || echo "without labs: ip is missing (package iproute2)"
-    if wants_stores && { ! have memcached || ! have redis-server; }; then
-        echo "without tests of agents before real stores: memcached or redis-server is missing (packages of these names)"
+    if wants_backends && { ! have memcached || ! have redis-server; }; then
+        echo "without tests of agents before real backends: memcached or redis-server is missing (packages of these names)"
     fi
     if wants_python && ! has_venv; then
         echo "without the Python package: python3 with venv is missing (packages python3, python3-venv)"
     fi
-    if wants_stores && ! have_browser; then
+    if wants_backends && ! have_browser; then
         echo "without the test of the page in a browser: chromium or Python's venv is missing (packages chromium, python3-venv)"
     fi
 }
@@ -95,7 +95,7 @@ lacking_packages() {
     esac
     case $(lacking) in *ILP*) echo cmake g++ libclang-dev ;; esac
     [ "$command" = demo ] || have ip || echo iproute2
-    if wants_stores; then
+    if wants_backends; then
         have memcached || echo memcached
         have redis-server || echo redis-server
         # Ubuntu has a snap instead of this package.

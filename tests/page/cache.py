@@ -53,13 +53,13 @@ def watch(bench):
     bench.run("controller", "--init", directory / "controller.secret")
     (directory / "controller.toml").write_text(NETWORK)
     (directory / "tor.toml").write_text(bench.run("controller", "operator", "tor", "--config", directory / "controller.toml"))
-    store = directory / "store"
+    backend = directory / "backend"
     # All three servers share a backend, which suffices for a page.
-    bench.process(["memcached", "-u", "root", "-m", "16", "-s", store], stderr=subprocess.DEVNULL)
+    bench.process(["memcached", "-u", "root", "-m", "16", "-s", backend], stderr=subprocess.DEVNULL)
     operator, said = bench.started("switch", "--config", directory / "tor.toml", "--http", "127.0.0.1:0")
     senders = f"{NET}.5"
     agents = [
-        bench.started("agent", "--store", f"memcached://{store}", "--listen", server, "--operator", OPERATOR, "--senders", senders)[0]
+        bench.started("agent", "--backend", f"memcached://{backend}", "--listen", server, "--operator", OPERATOR, "--senders", senders)[0]
         for server in SERVERS
     ]
     controllers = [bench.started("controller", "--config", directory / "controller.toml", "--place", place)[0] for place in "01"]

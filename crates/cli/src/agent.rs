@@ -26,10 +26,10 @@ impl RunningAgent {
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
         let listener = http.map(midflight_control::http::listen).transpose()?;
-        let seen = (options.operator, options.store.to_string(), options.slots as u64);
+        let seen = (options.operator, options.backend.to_string(), options.slots as u64);
         let agent = Arc::new(Agent::start(options, on_failure)?);
-        let (operator, store, slots) = seen;
-        let source = Arc::new(Seen { agent: Arc::clone(&agent), operator, store, slots });
+        let (operator, backend, slots) = seen;
+        let source = Arc::new(Seen { agent: Arc::clone(&agent), operator, backend, slots });
         let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
         Ok(Self { agent, http })
     }
@@ -42,7 +42,7 @@ impl RunningAgent {
 struct Seen {
     agent: Arc<Agent>,
     operator: Option<SocketAddr>,
-    store: String,
+    backend: String,
     slots: u64,
 }
 
@@ -63,8 +63,8 @@ impl Seen {
             version: env!("CARGO_PKG_VERSION").into(),
             listen: self.agent.local_addr(),
             operator: self.operator,
-            store: self.store.clone(),
-            store_is_gone: report.store_is_gone.clone(),
+            backend: self.backend.clone(),
+            backend_is_gone: report.backend_is_gone.clone(),
             slots: self.slots,
             queue: report.waiting as u64,
             served: report.served as u64,

@@ -5,14 +5,14 @@
 mod common;
 
 use common::{Running, assert_error, run, signal, wait_until};
-use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, parse_answer, write_request};
+use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_answer, write_request};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// Answers `get` with the key, after the delay `takes`.
-fn store(listener: TcpListener, takes: Duration) {
+fn backend(listener: TcpListener, takes: Duration) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -36,8 +36,8 @@ fn listener() -> (TcpListener, String) {
     (listener, url)
 }
 
-fn agent(store: &str, more: &[&str]) -> Running {
-    let arguments = ["agent", "--store", store, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+fn agent(backend: &str, more: &[&str]) -> Running {
+    let arguments = ["agent", "--backend", backend, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
     Running::start(&[&arguments, more].concat())
 }
 
@@ -45,7 +45,7 @@ fn send_get(agent: SocketAddr, key: &str) -> TcpStream {
     let mut stream = TcpStream::connect(agent).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut bytes = Vec::new();
-    write_request(&StoreRequest::Get { key: key.as_bytes() }, &mut bytes);
+    write_request(&BackendRequest::Get { key: key.as_bytes() }, &mut bytes);
     stream.write_all(&bytes).unwrap();
     stream
 }
@@ -55,8 +55,8 @@ fn answer(mut stream: TcpStream) -> Result<String, String> {
     let mut come = Vec::new();
     loop {
         match parse_answer(&come).unwrap().map(|(answer, _)| answer) {
-            Some(StoreAnswer::Value { value, .. }) => return Ok(String::from_utf8(value.to_vec()).unwrap()),
-            Some(StoreAnswer::Refused { why }) => return Err(why.to_owned()),
+            Some(BackendAnswer::Value { value, .. }) => return Ok(String::from_utf8(value.to_vec()).unwrap()),
+            Some(BackendAnswer::Refused { why }) => return Err(why.to_owned()),
             Some(other) => panic!("{other:?}"),
             None => {}
         }
@@ -78,7 +78,7 @@ fn page(http: &str, path: &str, format: &str) -> (String, Option<String>) {
 #[test]
 fn an_agent_says_where_it_is_serves_and_ends_in_order() {
     let (listener, url) = listener();
-    store(listener, Duration::from_millis(300));
+    backend(listener, Duration::from_millis(300));
     let agent = agent(&url, &["--operator", "127.0.0.1:7700", "--senders", "127.0.0.1"]);
     let line = &agent.first_line;
     for part in [&url, " is there, ", "operator 127.0.0.1:7700", "status http://"] {
@@ -87,8 +87,8 @@ fn an_agent_says_where_it_is_serves_and_ends_in_order() {
     assert_eq!(answer(send_get(agent.address(), "one")), Ok("one".into()));
     let (status, _) = page(&agent.http(), "/status", "");
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-    assert_eq!((&status["counters"]["stream_gets"], &status["store"]), (&1.into(), &url.into()));
-    assert!(status["store_is_gone"].is_null());
+    assert_eq!((&status["counters"]["stream_gets"], &status["backend"]), (&1.into(), &url.into()));
+    assert!(status["backend_is_gone"].is_null());
     assert_eq!(page(&agent.http(), "/healthz", "").0, "ok\n");
     let late = send_get(agent.address(), "two");
     wait_until("it has been asked", || {
@@ -100,7 +100,7 @@ fn an_agent_says_where_it_is_serves_and_ends_in_order() {
 }
 
 #[test]
-fn an_agent_starts_before_its_store_and_says_so() {
+fn an_agent_starts_before_its_backend_and_says_so() {
     let (listener, url) = listener();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -108,12 +108,12 @@ fn an_agent_starts_before_its_store_and_says_so() {
     for part in ["is not there yet (", "refused", "direct requests only"] {
         assert!(agent.first_line.contains(part), "no {part} in {}", agent.first_line);
     }
-    assert_eq!(answer(send_get(agent.address(), "one")), Err("the store is not there".into()));
+    assert_eq!(answer(send_get(agent.address(), "one")), Err("the backend is not there".into()));
     let http = agent.http();
     let load = page(&http, "/metrics", "").1.unwrap();
     assert!(load.starts_with("TEXT application_utilization=1, "), "{load}");
-    store(TcpListener::bind(address).unwrap(), Duration::ZERO);
-    wait_until("the store is found", || page(&http, "/metrics", "").0.contains("\nmidflight_agent_store_up 1\n"));
+    backend(TcpListener::bind(address).unwrap(), Duration::ZERO);
+    wait_until("the backend is found", || page(&http, "/metrics", "").0.contains("\nmidflight_agent_backend_up 1\n"));
     assert_eq!(answer(send_get(agent.address(), "one")), Ok("one".into()));
     let load = page(&http, "/metrics", "JSON").1.unwrap();
     let load: serde_json::Value = serde_json::from_str(load.strip_prefix("JSON ").unwrap()).unwrap();
@@ -127,19 +127,23 @@ fn an_agent_starts_before_its_store_and_says_so() {
 
 #[test]
 fn what_is_missing_or_wrong_is_named() {
-    let store = "memcached://127.0.0.1:1";
-    let with = |more: &[&str]| run(&[&["agent", "--store", store, "--listen", "127.0.0.1:0"], more].concat());
-    assert_error(&run(&["agent", "--listen", "127.0.0.1:0"]), 2, &["--store"]);
-    assert_error(&run(&["agent", "--store", store]), 2, &["--listen"]);
-    assert_error(&run(&["agent", "--store", "x", "--listen", "127.0.0.1:0"]), 2, &["names no store", "memcached://"]);
-    assert_error(&run(&["agent", "--store", store, "--listen", "0.0.0.0:0"]), 2, &["--listen", "by its address"]);
+    let backend = "memcached://127.0.0.1:1";
+    let with = |more: &[&str]| run(&[&["agent", "--backend", backend, "--listen", "127.0.0.1:0"], more].concat());
+    assert_error(&run(&["agent", "--listen", "127.0.0.1:0"]), 2, &["--backend"]);
+    assert_error(&run(&["agent", "--backend", backend]), 2, &["--listen"]);
+    assert_error(
+        &run(&["agent", "--backend", "x", "--listen", "127.0.0.1:0"]),
+        2,
+        &["names no backend", "memcached://"],
+    );
+    assert_error(&run(&["agent", "--backend", backend, "--listen", "0.0.0.0:0"]), 2, &["--listen", "by its address"]);
     assert_error(&with(&["--senders", "127.0.0.1"]), 2, &["--operator"]);
     assert_error(&with(&["--slots", "0"]), 2, &["`slots` is 0", "1 to 65,536"]);
     assert_error(&with(&["--datagram-max", "1400"]), 2, &["`datagram_max` is 1400", "256 to 1232"]);
-    assert_error(&with(&["--store-timeout", "0s"]), 2, &["--store-timeout"]);
+    assert_error(&with(&["--backend-timeout", "0s"]), 2, &["--backend-timeout"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let _taken = TcpListener::bind(taken).unwrap();
-    let said = run(&["agent", "--store", store, "--listen", &taken.to_string()]);
+    let said = run(&["agent", "--backend", backend, "--listen", &taken.to_string()]);
     assert_error(&said, 1, &[&taken.to_string(), "TCP", "another port"]);
 }
 

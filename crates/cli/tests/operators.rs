@@ -37,7 +37,7 @@ host = "client-0"
 ip = "127.70.0.10"
 
 [[server]]
-at = "store-0"
+at = "backend-0"
 address = "127.70.1.10:7800"
 
 [keyspace]
@@ -57,7 +57,7 @@ const TOPOLOGY: &str = r#"
 core = ["core-0"]
 racks = [
   { id = "rack-0", tor = "tor-0", hosts = ["client-0"] },
-  { id = "rack-1", tor = "tor-1", hosts = ["store-0"] },
+  { id = "rack-1", tor = "tor-1", hosts = ["backend-0"] },
 ]
 "#;
 

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`client`] | submits reads through an operator, or with its own selector |
 //! | [`server`] | the NetRS side of a backend |
-//! | [`store`] | the protocols of memcached and Redis |
+//! | [`backend`] | the protocols of memcached and Redis |
 //! | [`keyspace`] | maps keys to replica groups and servers |
 //! | [`select`] | the selectors |
 //! | [`rsnode`] | an operator's selector process |
 
+pub mod backend;
 pub mod client;
 pub mod keyspace;
 pub mod rsnode;
 pub mod select;
 pub mod server;
-pub mod store;

@@ -45,7 +45,7 @@ fn operations_answer_by_text_json_and_exit_code() {
     assert_eq!(cache.run(&["get", "a"]), (Some(3), String::new()));
     assert_eq!(cache.run(&["get", "a", "--json"]), (Some(3), "{\"found\":false}\n".into()));
     assert_eq!(cache.run(&["set", "a", "x y", "--flags", "7", "--expiry", "90s"]), done(""));
-    assert!(cache.agents.iter().all(|agent| agent.store()[&b"a"[..]] == (b"x y".to_vec(), 7, 90)));
+    assert!(cache.agents.iter().all(|agent| agent.backend()[&b"a"[..]] == (b"x y".to_vec(), 7, 90)));
     assert_eq!((cache.run(&["get", "a"]), cache.run(&["get", "a", "--raw"])), (done("x y\n"), done("x y")));
     let (code, text) = cache.run(&["get", "a", "--json"]);
     let answer: Value = serde_json::from_str(&text).unwrap();
@@ -100,14 +100,14 @@ fn a_load_says_what_became_of_each_get() {
     assert!((300.0..500.0).contains(&value("gets_per_s")), "{text}");
     assert!(value("p50_us") > 0.0 && value("p50_us") <= value("p99_us") && value("p999_us") <= value("max_us"));
     assert_eq!([value("missing"), value("wrong"), value("failed"), value("failed_busy"), value("long")], [0.0; 5]);
-    assert_eq!(cache.agents[0].store().len(), 50, "all keys are set");
+    assert_eq!(cache.agents[0].backend().len(), 50, "all keys are set");
 
     // Values that the servers have lost count as missing, and values of another key as wrong.
-    cache.agents.iter().for_each(|agent| agent.store().clear());
+    cache.agents.iter().for_each(|agent| agent.backend().clear());
     let said = load_cache(&["--no-fill"]);
     assert!(said.code == Some(0) && !said.stdout.contains("\"name\":\"cache.missing\",\"value\":0"), "{said:?}");
     for agent in &cache.agents {
-        agent.store().extend((0..50).map(|n| (format!("bench:{n:08}").into_bytes(), (vec![9; 100], n, 0))));
+        agent.backend().extend((0..50).map(|n| (format!("bench:{n:08}").into_bytes(), (vec![9; 100], n, 0))));
     }
     assert_error(&load_cache(&["--no-fill"]), 1, &["values were those of other keys"]);
     assert_error(&run(&["load", "cache", "--cache", &cache.file, "--rate", "0"]), 2, &["--rate 0"]);

@@ -66,5 +66,5 @@ fn a_choice_in_the_kernel_is_measured_beside_that_of_clients() {
     let of = results(&[&arguments[..], &["--clients", "4", "--rate", "200", "--pause", "0s"]].concat());
     assert!(of("live.power_of_two.switch_mean_us") > 0.0 && of("live.power_of_two.clients_mean_us") > 0.0);
     let share = of("live.power_of_two.switch_paused_share");
-    assert!((0.05..0.8).contains(&share), "each of three stores has a part: {share}");
+    assert!((0.05..0.8).contains(&share), "each of three backends has a part: {share}");
 }

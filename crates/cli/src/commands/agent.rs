@@ -6,8 +6,8 @@ use crate::options::http_address;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_host::agent::AgentOptions;
+use midflight_replicas::backend::BackendAddress;
 use midflight_replicas::server::ServiceTime;
-use midflight_replicas::store::StoreAddress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
 use midflight_terminal::usage::{duration, error, resolve};
@@ -18,19 +18,19 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight agent --store memcached://127.0.0.1:11211 --listen 10.0.2.1:7800 \\
+  midflight agent --backend memcached://127.0.0.1:11211 --listen 10.0.2.1:7800 \\
       --operator 10.0.2.254:7700 --senders 10.0.1.254,10.0.2.254
-  midflight agent --store redis://127.0.0.1:6379/1 --listen 127.0.0.1:7800   direct requests only
-  midflight agent --store memcached:///run/memcached.sock --listen 10.0.2.1:7800 --slots 8 \\
-      --operator 10.0.2.254:7700 --http 127.0.0.1:7812                       with metrics
+  midflight agent --backend redis://127.0.0.1:6379/1 --listen 127.0.0.1:7800  direct requests only
+  midflight agent --backend memcached:///run/memcached.sock --listen 10.0.2.1:7800 --slots 8 \\
+      --operator 10.0.2.254:7700 --http 127.0.0.1:7812                        with metrics
 
-An agent stands before each store, on the same machine. Operators and clients reach it by UDP and
+An agent stands before each backend, on the same machine. Operators and clients reach it by UDP and
 TCP at one address; requests name it by that address, so it is not 0.0.0.0. Requests wait in the
-agent, not in the store: --slots says how many the store is asked at once, and the answers tell
+agent, not in the backend: --slots says how many the backend is asked at once, and the answers tell
 selectors how many wait.
 
-It starts also when the store is not there yet, and refuses requests until it is. SIGINT and
-SIGTERM end it: what the store was asked is answered before. docs/cache.md has more.
+It starts also when the backend is not there yet, and refuses requests until it is. SIGINT and
+SIGTERM end it: what the backend was asked is answered before. docs/cache.md has more.
 
 EXIT CODES
   0 ended by a signal, 1 failed (a port in use), 2 wrong usage";
@@ -47,10 +47,10 @@ enum Told {
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The store: memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT/DATABASE or
+    /// The backend: memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT/DATABASE or
     /// redis+unix:///PATH
     #[arg(long, value_name = "URL")]
-    store: StoreAddress,
+    backend: BackendAddress,
     /// Where operators and clients reach it, by UDP and TCP
     #[arg(long, value_name = "HOST:PORT")]
     listen: String,
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// Addresses of all operators and selectors, from which requests may come; default: all
     #[arg(long, value_name = "IP,...", value_delimiter = ',', requires = "operator")]
     senders: Vec<IpAddr>,
-    /// Requests that the store is asked at once, each over a connection of its own
+    /// Requests that the backend is asked at once, each over a connection of its own
     #[arg(long, value_name = "N", default_value_t = 4)]
     slots: usize,
     /// Requests that may wait; further ones are refused
@@ -69,9 +69,9 @@ pub(crate) struct Args {
     /// A request that has waited for longer is refused
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
     wait: Duration,
-    /// A store that does not answer for longer is not waited for
+    /// A backend that does not answer for longer is not waited for
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
-    store_timeout: Duration,
+    backend_timeout: Duration,
     /// Bytes of the longest answer in a datagram, with our headers; longer values go over TCP
     #[arg(long, value_name = "BYTES", default_value_t = midflight_wire::PACKET_MAX)]
     datagram_max: usize,
@@ -101,7 +101,7 @@ impl Args {
             slots: self.slots,
             queue_max: self.queue,
             wait_max: self.wait,
-            store_timeout: self.store_timeout,
+            backend_timeout: self.backend_timeout,
             datagram_max: self.datagram_max,
             service_time: match self.service_time {
                 Told::Present => ServiceTime::Present,
@@ -109,7 +109,7 @@ impl Args {
             },
             stream_slots: self.stream_slots,
             connections_max: self.connections,
-            ..AgentOptions::new(address, self.store.clone())
+            ..AgentOptions::new(address, self.backend.clone())
         })
     }
 }
@@ -133,12 +133,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     })?;
     let agent = &running.agent;
-    let is_there = agent.report().store_is_gone.map_or("there".into(), |why| format!("not there yet ({why})"));
+    let is_there = agent.report().backend_is_gone.map_or("there".into(), |why| format!("not there yet ({why})"));
     let operator = args.operator.as_deref().unwrap_or("none: direct requests only");
     stdout::print(&format!(
-        "agent on {}, store {} is {is_there}, operator {operator}, status {}\n",
+        "agent on {}, backend {} is {is_there}, operator {operator}, status {}\n",
         agent.local_addr(),
-        args.store,
+        args.backend,
         http::describe(running.http())
     ))
     .context("cannot say where it listens")?;

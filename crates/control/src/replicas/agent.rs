@@ -20,9 +20,9 @@ pub struct AgentStatus {
     /// The operator of its rack; without one it answers direct requests only.
     pub operator: Option<SocketAddr>,
     /// The backend, as it was named.
-    pub store: String,
+    pub backend: String,
     /// Why the backend is not reachable; `None` while it is.
-    pub store_is_gone: Option<String>,
+    pub backend_is_gone: Option<String>,
     /// Requests that are served concurrently.
     pub slots: u64,
     /// Waiting requests, which are reported to selectors.
@@ -48,13 +48,13 @@ pub struct AgentStatus {
 impl AgentStatus {
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let listen = self.listen.to_string();
-        let labels = [("version", self.version.as_str()), ("listen", &listen), ("store", &self.store)];
+        let labels = [("version", self.version.as_str()), ("listen", &listen), ("backend", &self.backend)];
         e.encode_descriptor("about", "The agent", None, MetricType::Info)?.encode_info(&labels)?;
         counters(e, "events", "What became of requests, by name", "name", &self.counters)?;
         counters(e, "shell", "Counts of its socket, streams and threads, by name", "name", &self.shell)?;
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for (name, help, value) in [
-            ("store_up", "1 while the store is there", u64::from(self.store_is_gone.is_none())),
+            ("backend_up", "1 while the backend is there", u64::from(self.backend_is_gone.is_none())),
             ("slots", "Requests that are served at once", self.slots),
             ("queue", "Requests that wait", self.queue),
             ("served", "Requests that are being served", self.served),
@@ -90,7 +90,7 @@ impl AnySnapshot for AgentStatus {
 
     fn load(&self) -> Option<LoadReport> {
         // Proxies avoid a fully utilised server.
-        let is_gone = self.store_is_gone.is_some();
+        let is_gone = self.backend_is_gone.is_some();
         Some(LoadReport {
             application_utilization: if is_gone { 1.0 } else { self.utilization },
             rps_fractional: self.answered_per_s,
@@ -121,8 +121,8 @@ mod tests {
             version: "0.1.0".into(),
             listen: "127.0.0.1:7800".parse().unwrap(),
             operator: None,
-            store: "memcached://127.0.0.1:11211".into(),
-            store_is_gone: None,
+            backend: "memcached://127.0.0.1:11211".into(),
+            backend_is_gone: None,
             slots: 4,
             queue: 2,
             served: 4,
@@ -131,7 +131,7 @@ mod tests {
             answered_per_s: 1000.0,
             refused_per_s: 1.5,
             streams: 3,
-            counters: ShellCounters::from([("store_gone".into(), 7)]),
+            counters: ShellCounters::from([("backend_gone".into(), 7)]),
             shell: ShellCounters::from([("received".into(), 9)]),
         }
     }
@@ -140,12 +140,12 @@ mod tests {
     fn metrics_say_what_the_status_says() {
         let text = status().to_prometheus();
         for line in [
-            "midflight_agent_store_up 1",
+            "midflight_agent_backend_up 1",
             "midflight_agent_queue 2",
             "midflight_agent_utilization 0.75",
-            "midflight_agent_events_total{name=\"store_gone\"} 7",
+            "midflight_agent_events_total{name=\"backend_gone\"} 7",
             "midflight_agent_shell_total{name=\"received\"} 9",
-            "midflight_agent_about_info{version=\"0.1.0\",listen=\"127.0.0.1:7800\",store=\"memcached://127.0.0.1:11211\"} 1",
+            "midflight_agent_about_info{version=\"0.1.0\",listen=\"127.0.0.1:7800\",backend=\"memcached://127.0.0.1:11211\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
         }
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_its_store_is_fully_used() {
+    fn an_agent_without_its_backend_is_fully_used() {
         assert_eq!(status().load().unwrap().application_utilization, 0.75);
-        let without = AgentStatus { store_is_gone: Some("connection refused".into()), ..status() };
+        let without = AgentStatus { backend_is_gone: Some("connection refused".into()), ..status() };
         assert_eq!(without.load().unwrap().application_utilization, 1.0);
     }
 }

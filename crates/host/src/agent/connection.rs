@@ -1,7 +1,7 @@
 //! A connection to the backend. Sends one request at a time and rejects a response that does not match it.
 
-use midflight_replicas::store::{Answer, At, Dialect, StoreAddress, Wrong};
-use midflight_wire::replicas::store::StoreRequest;
+use midflight_replicas::backend::{Answer, At, BackendAddress, Dialect, Wrong};
+use midflight_wire::replicas::backend::BackendRequest;
 use socket2::SockRef;
 use std::io;
 use std::mem::MaybeUninit;
@@ -53,7 +53,7 @@ pub(super) enum Since {
 
 impl Connection {
     /// Connects and sends the dialect's preamble. The error is one line.
-    pub(super) async fn open(address: &StoreAddress) -> Result<Self, String> {
+    pub(super) async fn open(address: &BackendAddress) -> Result<Self, String> {
         let stream = match &address.at {
             At::Tcp(place) => TcpStream::connect(place).await.map(|stream| {
                 // If this fails, the socket is dead and the next use reports it.
@@ -99,7 +99,7 @@ impl Connection {
 
     /// Sends a request and reads the response. Drop the connection if this future is dropped: a late response would be taken for the next
     /// request's.
-    pub(super) async fn ask(&mut self, request: &StoreRequest<'_>, written: &[u8]) -> Result<Said, Break> {
+    pub(super) async fn ask(&mut self, request: &BackendRequest<'_>, written: &[u8]) -> Result<Said, Break> {
         let dialect = self.dialect;
         let said = self.exchange(written, |bytes| dialect.read(request, bytes)).await?;
         self.has_answered = true;

@@ -47,25 +47,25 @@ counters! {
     /// Refused: the agent is shutting down.
     ending,
     /// Refused: the backend timed out.
-    store_timeouts,
+    backend_timeouts,
     /// Refused: the backend is down or closed the connection.
-    store_gone,
+    backend_gone,
     /// Refused: the backend's response was invalid or for another key.
-    store_garbage,
+    backend_garbage,
     /// Refused: the value exceeds 1 MiB.
-    store_too_long,
+    backend_too_long,
     /// Refused by the backend.
-    store_refused,
+    backend_refused,
     /// Refused: the backend has no such feature, such as flags with Redis.
-    store_unsupported,
+    backend_unsupported,
     /// Connections made to the backend.
-    store_connects,
+    backend_connects,
     /// Failed attempts to connect to the backend.
-    store_connect_failures,
+    backend_connect_failures,
     /// Idle backend connections that the backend closed.
-    store_closed_idle,
+    backend_closed_idle,
     /// Idle backend connections closed because of unexpected bytes.
-    store_spoke_unasked,
+    backend_spoke_unasked,
     /// GETs by stream.
     stream_gets,
     /// SETs by stream.

@@ -6,19 +6,19 @@
 //! | `options`, `counters` | addresses, bounds and times; what was counted |
 //! | `requests` | requests by datagram: from the endpoint to the backend and back |
 //! | `streams` | long values, SET and DELETE over TCP |
-//! | `store` | whether the backend is up, and the connections to it |
+//! | `backend` | whether the backend is up, and the connections to it |
 //! | `connection` | one connection to the backend |
 //! | `load` | utilization of the slots |
 //!
 //! One thread, `mf-agent`, owns the socket and all connections, so a request wakes no other thread. Each request in a slot has its own
 //! backend connection, so requests wait in the endpoint's queue, which the status reports.
 
+mod backend;
 mod connection;
 mod counters;
 mod load;
 mod options;
 mod requests;
-mod store;
 mod streams;
 
 pub use counters::AgentCounters;
@@ -32,6 +32,7 @@ use crate::failing::Failing;
 use crate::socket::{Socket, SocketCounts};
 use crate::users::Users;
 use crate::waker::Waker;
+use backend::{Backend, Pool};
 use counters::Counts;
 use midflight_connections::{ConnectionCounters, Connections, listen};
 use midflight_endpoint::Nanos;
@@ -42,7 +43,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{Pool, Store};
 use tokio::sync::{mpsc, oneshot};
 
 /// Attempts to find a free port that UDP and TCP both have.
@@ -70,13 +70,13 @@ pub struct AgentReport {
     /// Load in the last second.
     pub load: LoadReport,
     /// Why the backend is down; `None` while it is up.
-    pub store_is_gone: Option<String>,
+    pub backend_is_gone: Option<String>,
 }
 
 struct Shared {
     options: AgentOptions,
     counts: Arc<Counts>,
-    store: Arc<Store>,
+    backend: Arc<Backend>,
     /// For requests by datagram: as many connections as slots.
     pool: Pool,
     stream_pool: Pool,
@@ -123,12 +123,12 @@ impl Agent {
         let failed = |source| Error::Resources { what: "start the agent", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let counts = Arc::new(Counts::default());
-        let store = Arc::new(Store::new(options.store.clone(), options.store_timeout, Arc::clone(&counts)));
+        let backend = Arc::new(Backend::new(options.backend.clone(), options.backend_timeout, Arc::clone(&counts)));
         // Before serving, so that the caller can report whether the backend is up.
-        let first = runtime.block_on(store.connect());
+        let first = runtime.block_on(backend.connect());
         let shared = Arc::new(Shared {
-            pool: Pool::new(Arc::clone(&store), options.slots),
-            stream_pool: Pool::new(Arc::clone(&store), options.stream_slots),
+            pool: Pool::new(Arc::clone(&backend), options.slots),
+            stream_pool: Pool::new(Arc::clone(&backend), options.stream_slots),
             connections: Connections::new(options.connections_max, options.progress_timeout),
             users: users.map(|users| Arc::new(Mutex::new(users))),
             streams_busy: AtomicUsize::new(0),
@@ -136,7 +136,7 @@ impl Agent {
             turned: Arc::new(AtomicU64::new(clock::now())),
             failing: Failing::new(on_failure),
             counts,
-            store,
+            backend,
             options,
         });
         shared.pool.give_back(first.ok());
@@ -163,10 +163,10 @@ impl Agent {
                 tokio::spawn(requests::receive(driver, Arc::clone(&shared)));
                 tokio::spawn(asks.carry_out());
                 tokio::spawn(streams::accept(listener, Arc::clone(&shared)));
-                let of_store = Arc::clone(&shared);
+                let of_backend = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    let _watch = of_store.failing.watch(SERVES);
-                    of_store.store.look_for_it().await;
+                    let _watch = of_backend.failing.watch(SERVES);
+                    of_backend.backend.look_for_it().await;
                 });
                 let _ = stopped.await;
             });
@@ -199,7 +199,7 @@ impl Agent {
             served,
             service_time,
             load,
-            store_is_gone: shared.store.gone(),
+            backend_is_gone: shared.backend.gone(),
         }
     }
 
@@ -215,10 +215,10 @@ impl Agent {
         self.shared.failing.why()
     }
 
-    /// Refuses new requests and waits up to `store_timeout` for those in progress.
+    /// Refuses new requests and waits up to `backend_timeout` for those in progress.
     pub fn finish(&self) {
         self.shared.ending.store(true, Ordering::SeqCst);
-        let deadline = Instant::now() + self.shared.options.store_timeout;
+        let deadline = Instant::now() + self.shared.options.backend_timeout;
         let is_busy = || {
             let served = self.driver.peek(|server, _| server.load().1);
             served > 0 || self.shared.streams_busy.load(Ordering::SeqCst) > 0

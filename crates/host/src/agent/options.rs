@@ -3,16 +3,16 @@
 use crate::clock::nanos;
 use crate::error::Error;
 use crate::socket::SocketBuffers;
+use midflight_replicas::backend::BackendAddress;
 use midflight_replicas::client::ANSWERED_MAX;
 use midflight_replicas::server::{ServerConfig, ServiceTime};
-use midflight_replicas::store::StoreAddress;
 use midflight_wire::PACKET_MAX;
-use midflight_wire::replicas::store::StoreTell;
+use midflight_wire::replicas::backend::BackendTell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// The endpoint frees a slot this long after `store_timeout`, should the agent fail to.
+/// The endpoint frees a slot this long after `backend_timeout`, should the agent fail to.
 const SERVE_SLACK: Duration = Duration::from_secs(1);
 /// Clock and kernel do not accept every duration.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -29,7 +29,7 @@ pub struct AgentOptions {
     /// On loopback: serve only this user and root; `None`: all users.
     pub only_user: Option<u32>,
     /// The backend.
-    pub store: StoreAddress,
+    pub backend: BackendAddress,
     /// Requests by datagram in progress, each with its own backend connection. Default 4.
     pub slots: usize,
     /// Requests by datagram that may wait. Default 1,024.
@@ -37,7 +37,7 @@ pub struct AgentOptions {
     /// Longest wait of a request by datagram before it is refused. Default 1 s.
     pub wait_max: Duration,
     /// Timeout for a response from the backend. Default 1 s.
-    pub store_timeout: Duration,
+    pub backend_timeout: Duration,
     /// Longest answer in a datagram, in bytes without UDP and IP headers: 256 to 1,232. Default 1,232.
     pub datagram_max: usize,
     /// The service time to report. Default: that of the request.
@@ -59,17 +59,17 @@ pub struct AgentOptions {
 impl AgentOptions {
     /// The defaults. Set `operator` and `senders` for other than direct requests.
     #[must_use]
-    pub fn new(address: SocketAddr, store: StoreAddress) -> Self {
+    pub fn new(address: SocketAddr, backend: BackendAddress) -> Self {
         Self {
             address,
             operator: None,
             senders: None,
             only_user: None,
-            store,
+            backend,
             slots: 4,
             queue_max: 1_024,
             wait_max: Duration::from_secs(1),
-            store_timeout: Duration::from_secs(1),
+            backend_timeout: Duration::from_secs(1),
             datagram_max: PACKET_MAX,
             service_time: ServiceTime::default(),
             stream_slots: 4,
@@ -98,7 +98,7 @@ impl AgentOptions {
             }
         }
         for (name, time) in [
-            ("store_timeout", self.store_timeout),
+            ("backend_timeout", self.backend_timeout),
             ("request_timeout", self.request_timeout),
             ("idle_timeout", self.idle_timeout),
             ("progress_timeout", self.progress_timeout),
@@ -118,7 +118,7 @@ impl AgentOptions {
             slots: self.slots,
             queue_max: self.queue_max,
             wait_max: nanos(self.wait_max),
-            serve_max: nanos(self.store_timeout + SERVE_SLACK),
+            serve_max: nanos(self.backend_timeout + SERVE_SLACK),
             service_time: self.service_time,
             ..ServerConfig::new(address, self.operator.unwrap_or(address), secret)
         }
@@ -126,6 +126,6 @@ impl AgentOptions {
 
     /// Longest value, in bytes, that fits into an answer by datagram.
     pub(super) fn value_in_datagram_max(&self) -> usize {
-        ANSWERED_MAX - (PACKET_MAX - self.datagram_max) - size_of::<StoreTell>()
+        ANSWERED_MAX - (PACKET_MAX - self.datagram_max) - size_of::<BackendTell>()
     }
 }

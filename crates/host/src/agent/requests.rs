@@ -1,8 +1,8 @@
 //! Requests by datagram, from the endpoint's slots to the backend and back.
 
+use super::backend::{Backend, Failure, Reply};
 use super::counters::{Counts, count};
 use super::load::{Load, LoadReport};
-use super::store::{Failure, Reply, Store};
 use super::{SERVES, Shared};
 use crate::clock;
 use crate::driver::{Driver, Handler, Hands, lock};
@@ -13,8 +13,8 @@ use midflight_dataplane::program::Program;
 use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::{MS, Nanos};
 use midflight_replicas::server::{Event, ServeKey, Server};
-use midflight_wire::replicas::store::{
-    STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
+use midflight_wire::replicas::backend::{
+    BACKEND_VERSION, BackendAnswer, BackendReject, BackendRequest, parse_request, write_answer,
 };
 use std::convert::Infallible;
 use std::io;
@@ -42,7 +42,7 @@ pub(super) struct Ask {
 pub(super) struct Requests {
     /// Holds at most one request per slot.
     asks: mpsc::UnboundedSender<Ask>,
-    store: Arc<Store>,
+    backend: Arc<Backend>,
     counts: Arc<Counts>,
     ending: Arc<AtomicBool>,
     turned: Arc<AtomicU64>,
@@ -56,7 +56,7 @@ impl Requests {
     pub(super) fn new(asks: mpsc::UnboundedSender<Ask>, shared: &Shared) -> Self {
         Self {
             asks,
-            store: Arc::clone(&shared.store),
+            backend: Arc::clone(&shared.backend),
             counts: Arc::clone(&shared.counts),
             ending: Arc::clone(&shared.ending),
             turned: Arc::clone(&shared.turned),
@@ -75,17 +75,17 @@ impl Requests {
         let refusal = match parse_request(&asked) {
             // A datagram holds exactly one request.
             Ok(Some((_, length))) if length != asked.len() => &self.counts.malformed_questions,
-            Ok(Some((StoreRequest::Get { .. }, _))) if self.ending.load(Ordering::SeqCst) => &self.counts.ending,
-            Ok(Some((StoreRequest::Get { .. }, _))) if self.store.is_gone() => &self.counts.store_gone,
-            Ok(Some((StoreRequest::Get { .. }, _))) => {
+            Ok(Some((BackendRequest::Get { .. }, _))) if self.ending.load(Ordering::SeqCst) => &self.counts.ending,
+            Ok(Some((BackendRequest::Get { .. }, _))) if self.backend.is_gone() => &self.counts.backend_gone,
+            Ok(Some((BackendRequest::Get { .. }, _))) => {
                 // Fails only if the backend's task has ended; then the process ends too.
                 let _ = self.asks.send(Ask { key, asked });
                 return;
             }
-            Ok(Some((StoreRequest::Set { .. } | StoreRequest::Delete { .. }, _))) => &self.counts.not_get,
-            Err(StoreReject::BadVersion(_)) => {
+            Ok(Some((BackendRequest::Set { .. } | BackendRequest::Delete { .. }, _))) => &self.counts.not_get,
+            Err(BackendReject::BadVersion(_)) => {
                 count(&self.counts.other_version);
-                let answer = StoreAnswer::OtherVersion { version: STORE_VERSION };
+                let answer = BackendAnswer::OtherVersion { version: BACKEND_VERSION };
                 return answer_in_datagram(clock::now(), server, key, &answer);
             }
             Ok(None) | Err(_) => &self.counts.malformed_questions,
@@ -202,18 +202,18 @@ fn told(now: Nanos, server: &mut Server, key: ServeKey, reply: &Reply, shared: &
     let counts = &shared.counts;
     let (answer, counter) = match reply {
         Reply::Value { value, flags } if value.len() <= shared.options.value_in_datagram_max() => {
-            (StoreAnswer::Value { value, flags: *flags }, &counts.values)
+            (BackendAnswer::Value { value, flags: *flags }, &counts.values)
         }
         // The value has at most 1 MiB.
-        Reply::Value { value, .. } => (StoreAnswer::Long { length: value.len() as u32 }, &counts.long_values),
+        Reply::Value { value, .. } => (BackendAnswer::Long { length: value.len() as u32 }, &counts.long_values),
         // A GET is never answered with DONE.
-        Reply::Missing | Reply::Done => (StoreAnswer::Missing, &counts.missing),
+        Reply::Missing | Reply::Done => (BackendAnswer::Missing, &counts.missing),
     };
     count(counter);
     answer_in_datagram(now, server, key, &answer);
 }
 
-fn answer_in_datagram(now: Nanos, server: &mut Server, key: ServeKey, answer: &StoreAnswer<'_>) {
+fn answer_in_datagram(now: Nanos, server: &mut Server, key: ServeKey, answer: &BackendAnswer<'_>) {
     let mut bytes = Vec::new();
     write_answer(answer, &mut bytes);
     // Fails if the answer is too late, which the endpoint counts.

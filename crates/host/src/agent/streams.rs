@@ -1,13 +1,13 @@
 //! Long values, SET and DELETE over TCP: requests in sequence, answered in order. One task per connection.
 
+use super::backend::{Failure, Reply};
 use super::counters::{Counts, count};
-use super::store::{Failure, Reply};
 use super::{SERVES, Shared};
 use crate::clock;
 use crate::driver::lock;
 use midflight_connections::ConnectionPlace;
-use midflight_wire::replicas::store::{
-    STORE_VERSION, StoreAnswer, StoreReject, StoreRequest, parse_request, write_answer,
+use midflight_wire::replicas::backend::{
+    BACKEND_VERSION, BackendAnswer, BackendReject, BackendRequest, parse_request, write_answer,
 };
 use socket2::SockRef;
 use std::io;
@@ -62,7 +62,7 @@ pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>)
         Err(error) => return shared.failing.fail(format!("the agent cannot take connections: {error}")),
     };
     let mut refusal = Vec::new();
-    write_answer(&StoreAnswer::Refused { why: "too many connections from this address" }, &mut refusal);
+    write_answer(&BackendAnswer::Refused { why: "too many connections from this address" }, &mut refusal);
     let serve = |stream, place| {
         let shared = Arc::clone(&shared);
         async move { serve(stream, &shared, &place).await }
@@ -132,9 +132,9 @@ async fn read_request(
         match parse_request(come) {
             Ok(Some((_, length))) => return Ok(Some(length)),
             Ok(None) => {}
-            Err(StoreReject::BadVersion(_)) => {
+            Err(BackendReject::BadVersion(_)) => {
                 let mut answer = Vec::new();
-                write_answer(&StoreAnswer::OtherVersion { version: STORE_VERSION }, &mut answer);
+                write_answer(&BackendAnswer::OtherVersion { version: BACKEND_VERSION }, &mut answer);
                 write(stream, &answer, options.progress_timeout).await?;
                 return Err(Closing::OtherVersion);
             }
@@ -159,16 +159,16 @@ async fn read_request(
 
 /// Asks the backend and appends the response. Skips the request if its stream has ended: the client may have set the key elsewhere since.
 async fn carry_out(
-    request: &StoreRequest<'_>,
+    request: &BackendRequest<'_>,
     stream: &TcpStream,
     shared: &Shared,
     to: &mut Vec<u8>,
 ) -> Result<(), Closing> {
     let counts = &shared.counts;
     count(match request {
-        StoreRequest::Get { .. } => &counts.stream_gets,
-        StoreRequest::Set { .. } => &counts.stream_sets,
-        StoreRequest::Delete { .. } => &counts.stream_deletes,
+        BackendRequest::Get { .. } => &counts.stream_gets,
+        BackendRequest::Set { .. } => &counts.stream_sets,
+        BackendRequest::Delete { .. } => &counts.stream_deletes,
     });
     let outcome = if shared.ending.load(Ordering::SeqCst) {
         count(&counts.ending);
@@ -177,10 +177,10 @@ async fn carry_out(
         shared.stream_pool.ask(request, || !has_ended(stream)).await
     };
     let answer = match &outcome {
-        Ok(Reply::Value { value, flags }) => StoreAnswer::Value { value, flags: *flags },
-        Ok(Reply::Missing) => StoreAnswer::Missing,
-        Ok(Reply::Done) => StoreAnswer::Done,
-        Err(Failure::Refused(why)) => StoreAnswer::Refused { why },
+        Ok(Reply::Value { value, flags }) => BackendAnswer::Value { value, flags: *flags },
+        Ok(Reply::Missing) => BackendAnswer::Missing,
+        Ok(Reply::Done) => BackendAnswer::Done,
+        Err(Failure::Refused(why)) => BackendAnswer::Refused { why },
         Err(Failure::NotWanted) => return Err(Closing::Left),
     };
     write_answer(&answer, to);

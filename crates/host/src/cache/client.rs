@@ -14,7 +14,7 @@ use crate::pending::Pending;
 use crate::poller::Poller;
 use midflight_replicas::client::{Client, Read, SubmitError};
 use midflight_replicas::keyspace::Keyspace;
-use midflight_wire::replicas::store::{StoreRequest, write_request};
+use midflight_wire::replicas::backend::{BackendRequest, write_request};
 use rand::seq::SliceRandom;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -151,7 +151,7 @@ impl CacheClient {
         let mut backups = shared.keyspace.servers(group).to_vec();
         backups.shuffle(&mut rand::rng());
         let mut request = Vec::new();
-        write_request(&StoreRequest::Get { key }, &mut request);
+        write_request(&BackendRequest::Get { key }, &mut request);
         let read = Read { group, backups, asked: request.clone() };
         let deadline = Instant::now() + shared.timeout;
         shared.driver.with(|now, client, handler| {

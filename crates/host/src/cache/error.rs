@@ -1,7 +1,7 @@
 //! Errors, each on one line that says what to do.
 
 use midflight_replicas::client::Failure;
-use midflight_wire::replicas::store::{KEY_MAX, STORE_VERSION, StoreReject, VALUE_MAX};
+use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendReject, KEY_MAX, VALUE_MAX};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub enum CacheError {
     #[error("{0} operations have not ended: go on when some have")]
     Busy(usize),
     /// No server answered.
-    #[error("{0}; see whether the operator, the agents and their stores run")]
+    #[error("{0}; see whether the operator, the agents and their backends run")]
     Failed(#[from] Failure),
     /// Servers answered, but none with a usable result.
     #[error("no server had an answer that can be used: {}", each(.0))]
@@ -53,7 +53,7 @@ pub enum ServerError {
     Refused(String),
     /// The answer is invalid.
     #[error("answers what cannot be read ({0})")]
-    Garbage(StoreReject),
+    Garbage(BackendReject),
     /// The answer is truncated.
     #[error("answers something incomplete")]
     Incomplete,
@@ -62,7 +62,7 @@ pub enum ServerError {
     Unfit,
     /// It speaks another version of the format.
     #[error(
-        "speaks version {0} of the format, this program {STORE_VERSION}: use one release of Midflight on all machines"
+        "speaks version {0} of the format, this program {BACKEND_VERSION}: use one release of Midflight on all machines"
     )]
     OtherVersion(u8),
 }
@@ -126,13 +126,13 @@ mod tests {
             is_set: true,
             done: vec![server(1)],
             failed: vec![
-                failed(2, ServerError::Refused("the store is full".into()), true),
+                failed(2, ServerError::Refused("the backend is full".into()), true),
                 failed(3, ServerError::Unreachable(io::ErrorKind::ConnectionRefused), false),
             ],
         };
         assert_eq!(
             error.to_string(),
-            "1 of 3 servers have the new value (10.0.0.1:7800); 10.0.0.2:7800 could not: the store is full: it has forgotten the \
+            "1 of 3 servers have the new value (10.0.0.1:7800); 10.0.0.2:7800 could not: the backend is full: it has forgotten the \
              key; 10.0.0.3:7800 cannot be reached (connection refused): it may still answer with an older value"
         );
     }

@@ -2,7 +2,7 @@
 
 use super::client::Value;
 use super::error::ServerError;
-use midflight_wire::replicas::store::{STORE_VERSION, StoreAnswer, parse_answer};
+use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendAnswer, parse_answer};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,16 +18,16 @@ pub(super) enum Answer {
 }
 
 /// Converts an answer. LONG is invalid over TCP, where values are sent.
-pub(super) fn read_answer(answer: &StoreAnswer<'_>) -> Result<Answer, ServerError> {
+pub(super) fn read_answer(answer: &BackendAnswer<'_>) -> Result<Answer, ServerError> {
     Ok(match *answer {
-        StoreAnswer::Value { value, flags } => Answer::Value(Value { bytes: value.to_vec(), flags }),
-        StoreAnswer::Missing => Answer::Missing,
-        StoreAnswer::Done => Answer::Done,
-        StoreAnswer::Long { .. } => return Err(ServerError::Unfit),
-        StoreAnswer::Refused { why } => return Err(ServerError::Refused(why.to_owned())),
+        BackendAnswer::Value { value, flags } => Answer::Value(Value { bytes: value.to_vec(), flags }),
+        BackendAnswer::Missing => Answer::Missing,
+        BackendAnswer::Done => Answer::Done,
+        BackendAnswer::Long { .. } => return Err(ServerError::Unfit),
+        BackendAnswer::Refused { why } => return Err(ServerError::Refused(why.to_owned())),
         // A server of our version has no reason to say this.
-        StoreAnswer::OtherVersion { version: STORE_VERSION } => return Err(ServerError::Unfit),
-        StoreAnswer::OtherVersion { version } => return Err(ServerError::OtherVersion(version)),
+        BackendAnswer::OtherVersion { version: BACKEND_VERSION } => return Err(ServerError::Unfit),
+        BackendAnswer::OtherVersion { version } => return Err(ServerError::OtherVersion(version)),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::driver::Handler;
 use midflight_replicas::client::{Answer, Client, Event, Failure, ReadKey};
 use midflight_replicas::keyspace::Keyspace;
 use midflight_wire::replicas::NETRS_VERSION;
-use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
+use midflight_wire::replicas::backend::{BackendAnswer, parse_answer};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl AnswerHandler {
 /// Nothing may follow an answer in a datagram.
 fn read(bytes: &[u8]) -> Said {
     let answer = match parse_answer(bytes) {
-        Ok(Some((StoreAnswer::Long { .. }, length))) if length == bytes.len() => return Said::Long,
+        Ok(Some((BackendAnswer::Long { .. }, length))) if length == bytes.len() => return Said::Long,
         Ok(Some((answer, length))) if length == bytes.len() => answer,
         Ok(Some(_)) => return Said::Unusable(ServerError::Unfit),
         Ok(None) => return Said::Unusable(ServerError::Incomplete),
@@ -138,9 +138,9 @@ impl Handler<Client> for AnswerHandler {
 mod tests {
     use super::*;
     use crate::cache::client::Value;
-    use midflight_wire::replicas::store::{STORE_VERSION, StoreReject, write_answer};
+    use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendReject, write_answer};
 
-    fn bytes(answer: &StoreAnswer<'_>) -> Vec<u8> {
+    fn bytes(answer: &BackendAnswer<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         write_answer(answer, &mut bytes);
         bytes
@@ -156,19 +156,19 @@ mod tests {
 
     #[test]
     fn n8_what_is_no_answer_to_a_get_is_never_a_value() {
-        let value = bytes(&StoreAnswer::Value { value: b"v", flags: 7 });
+        let value = bytes(&BackendAnswer::Value { value: b"v", flags: 7 });
         let expected = Value { bytes: b"v".to_vec(), flags: 7 };
         assert!(matches!(read(&value), Said::Ended(Ok(Some(value))) if value == expected));
-        assert!(matches!(read(&bytes(&StoreAnswer::Missing)), Said::Ended(Ok(None))));
-        assert!(matches!(read(&bytes(&StoreAnswer::Long { length: 9 })), Said::Long));
+        assert!(matches!(read(&bytes(&BackendAnswer::Missing)), Said::Ended(Ok(None))));
+        assert!(matches!(read(&bytes(&BackendAnswer::Long { length: 9 })), Said::Long));
 
         assert_eq!(why(&value[..value.len() - 1]), ServerError::Incomplete);
         assert_eq!(why(&[]), ServerError::Incomplete);
         assert_eq!(why(&[&value[..], b"x"].concat()), ServerError::Unfit);
-        assert_eq!(why(b"SERVER_ERROR out of memory"), ServerError::Garbage(StoreReject::BadMagic));
-        assert_eq!(why(&bytes(&StoreAnswer::Done)), ServerError::Unfit);
-        assert_eq!(why(&bytes(&StoreAnswer::Refused { why: "full" })), ServerError::Refused("full".into()));
-        let other = bytes(&StoreAnswer::OtherVersion { version: STORE_VERSION + 1 });
-        assert_eq!(why(&other), ServerError::OtherVersion(STORE_VERSION + 1));
+        assert_eq!(why(b"SERVER_ERROR out of memory"), ServerError::Garbage(BackendReject::BadMagic));
+        assert_eq!(why(&bytes(&BackendAnswer::Done)), ServerError::Unfit);
+        assert_eq!(why(&bytes(&BackendAnswer::Refused { why: "full" })), ServerError::Refused("full".into()));
+        let other = bytes(&BackendAnswer::OtherVersion { version: BACKEND_VERSION + 1 });
+        assert_eq!(why(&other), ServerError::OtherVersion(BACKEND_VERSION + 1));
     }
 }

@@ -28,5 +28,5 @@ pub use counters::{CacheCounters, CacheCounts};
 pub use error::{CacheError, FailedServer, ServerError, WriteError};
 pub use midflight_replicas::client::{Counters, Failure};
 pub use midflight_replicas::select::{Algorithm, UnknownAlgorithm};
-pub use midflight_wire::replicas::store::{KEY_MAX, VALUE_MAX};
+pub use midflight_wire::replicas::backend::{KEY_MAX, VALUE_MAX};
 pub use pending::{Completed, Completions, GetHandle, GetOutcome};

@@ -5,7 +5,7 @@ use super::counters::{Counts, add};
 use super::error::{CacheError, FailedServer, ServerError, WriteError};
 use super::exchange::Answer;
 use super::streams::Outcome;
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX, write_request};
+use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX, write_request};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl CacheClient {
             return Err(CacheError::TooLong(value.len()));
         }
         let expires_s = expiry.map_or(0, whole_seconds);
-        let (outcomes, servers) = self.write_all(key, &StoreRequest::Set { key, value, flags, expires_s })?;
+        let (outcomes, servers) = self.write_all(key, &BackendRequest::Set { key, value, flags, expires_s })?;
         let (done, mut failed) = sort(&servers, outcomes, &self.shared.counts, |answer| *answer == Answer::Done);
         if failed.is_empty() {
             add(&self.shared.counts.sets);
@@ -51,7 +51,7 @@ impl CacheClient {
     /// [`CacheError::Write`] if a server has not done it and may still return the value.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = checked(key.as_ref())?;
-        let (outcomes, servers) = self.write_all(key, &StoreRequest::Delete { key })?;
+        let (outcomes, servers) = self.write_all(key, &BackendRequest::Delete { key })?;
         let had_it = outcomes.contains(&Ok(Answer::Done));
         let is_gone = |answer: &Answer| matches!(answer, Answer::Done | Answer::Missing);
         let (done, failed) = sort(&servers, outcomes, &self.shared.counts, is_gone);
@@ -63,7 +63,11 @@ impl CacheClient {
         Err(WriteError { is_set: false, done, failed }.into())
     }
 
-    fn write_all(&self, key: &[u8], request: &StoreRequest<'_>) -> Result<(Vec<Outcome>, Vec<SocketAddr>), CacheError> {
+    fn write_all(
+        &self,
+        key: &[u8],
+        request: &BackendRequest<'_>,
+    ) -> Result<(Vec<Outcome>, Vec<SocketAddr>), CacheError> {
         let servers = self.shared.keyspace.servers(self.shared.keyspace.group(key)).to_vec();
         let mut bytes = Vec::new();
         write_request(request, &mut bytes);
@@ -74,7 +78,7 @@ impl CacheClient {
     /// Prevents servers that missed a set from returning the old value.
     fn forget(&self, key: &[u8], failed: &mut [FailedServer]) {
         let mut bytes = Vec::new();
-        write_request(&StoreRequest::Delete { key }, &mut bytes);
+        write_request(&BackendRequest::Delete { key }, &mut bytes);
         let servers: Vec<SocketAddr> = failed.iter().map(|failed| failed.server).collect();
         let until = Instant::now() + self.shared.timeout / FORGET_PART;
         let Ok(outcomes) = self.shared.streams.ask(&servers, &bytes, until) else { return };
@@ -110,7 +114,7 @@ fn sort(
 }
 
 pub(super) fn checked(key: &[u8]) -> Result<&[u8], CacheError> {
-    if midflight_wire::replicas::store::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
+    if midflight_wire::replicas::backend::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
 }
 
 /// At least 1, because 0 means never.

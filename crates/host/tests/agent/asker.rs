@@ -1,7 +1,7 @@
 //! Clients of an agent: by datagram, byte for byte, and by stream.
 
 use crate::PATIENCE;
-use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, parse_answer, write_answer, write_request};
+use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_answer, write_answer, write_request};
 use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, Packet, ServerStatus, parse};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -20,24 +20,24 @@ impl Back {
     }
 }
 
-pub(crate) fn bytes_of(answer: &StoreAnswer<'_>) -> Vec<u8> {
+pub(crate) fn bytes_of(answer: &BackendAnswer<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_answer(answer, &mut bytes);
     bytes
 }
 
-pub(crate) fn bytes_of_request(request: &StoreRequest<'_>) -> Vec<u8> {
+pub(crate) fn bytes_of_request(request: &BackendRequest<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_request(request, &mut bytes);
     bytes
 }
 
-pub(crate) fn get(key: &str) -> StoreRequest<'_> {
-    StoreRequest::Get { key: key.as_bytes() }
+pub(crate) fn get(key: &str) -> BackendRequest<'_> {
+    BackendRequest::Get { key: key.as_bytes() }
 }
 
-pub(crate) fn set<'a>(key: &'a str, value: &'a [u8]) -> StoreRequest<'a> {
-    StoreRequest::Set { key: key.as_bytes(), value, flags: 0, expires_s: 0 }
+pub(crate) fn set<'a>(key: &'a str, value: &'a [u8]) -> BackendRequest<'a> {
+    BackendRequest::Set { key: key.as_bytes(), value, flags: 0, expires_s: 0 }
 }
 
 pub(crate) struct Asker {
@@ -97,7 +97,7 @@ impl Asker {
         back
     }
 
-    pub(crate) fn ask(&mut self, request: &StoreRequest<'_>) -> Back {
+    pub(crate) fn ask(&mut self, request: &BackendRequest<'_>) -> Back {
         self.ask_bytes(&bytes_of_request(request))
     }
 
@@ -132,7 +132,7 @@ impl Stream {
         Self { tcp, come: Vec::new() }
     }
 
-    pub(crate) fn send(&mut self, request: &StoreRequest<'_>) {
+    pub(crate) fn send(&mut self, request: &BackendRequest<'_>) {
         self.tcp.write_all(&bytes_of_request(request)).unwrap();
     }
 
@@ -148,15 +148,15 @@ impl Stream {
         }
     }
 
-    pub(crate) fn ask(&mut self, request: &StoreRequest<'_>) -> Vec<u8> {
+    pub(crate) fn ask(&mut self, request: &BackendRequest<'_>) -> Vec<u8> {
         self.send(request);
         self.answer()
     }
 
-    pub(crate) fn refusal(&mut self, request: &StoreRequest<'_>) -> String {
+    pub(crate) fn refusal(&mut self, request: &BackendRequest<'_>) -> String {
         let bytes = self.ask(request);
         match parse_answer(&bytes).unwrap() {
-            Some((StoreAnswer::Refused { why }, _)) => why.to_owned(),
+            Some((BackendAnswer::Refused { why }, _)) => why.to_owned(),
             other => panic!("{other:?}"),
         }
     }

@@ -9,7 +9,7 @@ use midflight_host::clock;
 use midflight_replicas::client::{Client, ClientConfig, Event, Read};
 use midflight_replicas::select::Algorithm;
 use midflight_wire::PACKET_MAX;
-use midflight_wire::replicas::store::{StoreAnswer, parse_answer};
+use midflight_wire::replicas::backend::{BackendAnswer, parse_answer};
 use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, Packet, parse};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -19,22 +19,22 @@ use zerocopy::{FromZeros, IntoBytes};
 
 #[test]
 fn a_value_a_missing_key_and_what_it_counts() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(options(&store.memcached()));
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&backend.memcached()));
     let mut asker = Asker::new(agent.local_addr());
-    assert_eq!(asker.get("one"), bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
-    assert_eq!(asker.get("missing"), bytes_of(&StoreAnswer::Missing));
+    assert_eq!(asker.get("one"), bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 }));
+    assert_eq!(asker.get("missing"), bytes_of(&BackendAnswer::Missing));
     let report = agent.report();
     assert_eq!((report.counters.values, report.counters.missing), (1, 1));
     assert_eq!((report.server.answered, report.server.cookies, report.served), (2, 1, 0));
-    assert!(report.store_is_gone.is_none() && report.service_time.is_some(), "{report:?}");
-    assert_eq!(store.connections(), 1, "the one that the start made");
+    assert!(report.backend_is_gone.is_none() && report.service_time.is_some(), "{report:?}");
+    assert_eq!(backend.connections(), 1, "the one that the start made");
 }
 
 #[test]
 fn the_client_gets_a_value() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(options(&store.memcached()));
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&backend.memcached()));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
     let servers = [agent.local_addr()];
@@ -56,25 +56,28 @@ fn the_client_gets_a_value() {
             break outcome.unwrap();
         }
     };
-    assert_eq!(outcome.bytes, bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
+    assert_eq!(outcome.bytes, bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 }));
 }
 
 #[test]
 fn a_value_that_does_not_fit_is_told_of_by_its_length() {
-    let store = Scripted::start(|_, talk| {
+    let backend = Scripted::start(|_, talk| {
         while let Some(line) = talk.line() {
             let key = line.strip_prefix("get ").unwrap().to_owned();
             talk.value(&key, vec![b'x'; key.parse().unwrap()]);
         }
     });
     for datagram_max in [PACKET_MAX, 512] {
-        let agent = start(AgentOptions { datagram_max, ..options(&store.memcached()) });
+        let agent = start(AgentOptions { datagram_max, ..options(&backend.memcached()) });
         let mut asker = Asker::new(agent.local_addr());
         let fits = datagram_max - 152;
         let bytes = asker.get(&fits.to_string());
-        assert_eq!(parse_answer(&bytes).unwrap().unwrap().0, StoreAnswer::Value { value: &vec![b'x'; fits], flags: 0 });
+        assert_eq!(
+            parse_answer(&bytes).unwrap().unwrap().0,
+            BackendAnswer::Value { value: &vec![b'x'; fits], flags: 0 }
+        );
         for length in [fits + 1, 1 << 20] {
-            assert_eq!(asker.get(&length.to_string()), bytes_of(&StoreAnswer::Long { length: length as u32 }));
+            assert_eq!(asker.get(&length.to_string()), bytes_of(&BackendAnswer::Long { length: length as u32 }));
         }
         assert_eq!((agent.report().counters.values, agent.report().counters.long_values), (1, 2));
     }
@@ -82,8 +85,8 @@ fn a_value_that_does_not_fit_is_told_of_by_its_length() {
 
 #[test]
 fn n8_what_is_no_get_is_refused_and_counted_by_its_name() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(options(&store.memcached()));
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&backend.memcached()));
     let mut asker = Asker::new(agent.local_addr());
     assert_eq!(asker.ask_bytes(b""), Back::Refused);
     assert_eq!(asker.ask_bytes(b"get one\r\n"), Back::Refused);
@@ -93,10 +96,10 @@ fn n8_what_is_no_get_is_refused_and_counted_by_its_name() {
     let mut newer = bytes_of_request(&get("one"));
     newer[4] = 2;
     let Back::Told(_, told) = asker.ask_bytes(&newer) else { panic!("refused") };
-    assert_eq!(told, bytes_of(&StoreAnswer::OtherVersion { version: 1 }));
+    assert_eq!(told, bytes_of(&BackendAnswer::OtherVersion { version: 1 }));
     let counters = agent.report().counters;
     assert_eq!((counters.malformed_questions, counters.not_get, counters.other_version), (3, 1, 1));
-    assert_eq!(asker.get("one"), bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
+    assert_eq!(asker.get("one"), bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 }));
 }
 
 fn slow(talk: &mut Talk) {
@@ -108,8 +111,8 @@ fn slow(talk: &mut Talk) {
 
 #[test]
 fn the_status_tells_of_the_queue_and_the_service_time() {
-    let store = Scripted::start(|_, talk| slow(talk));
-    let agent = start(AgentOptions { slots: 2, ..options(&store.memcached()) });
+    let backend = Scripted::start(|_, talk| slow(talk));
+    let agent = start(AgentOptions { slots: 2, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..6 {
         asker.send(&bytes_of_request(&get("one")));
@@ -118,13 +121,13 @@ fn the_status_tells_of_the_queue_and_the_service_time() {
     let queues: Vec<_> = answers.iter().map(|status| status.queue.get()).collect();
     assert_eq!(queues, [3, 2, 1, 0, 0, 0]);
     assert!(answers.iter().all(|status| (50_000..290_000).contains(&status.service_us.get())), "{answers:?}");
-    assert_eq!(store.connections(), 2, "as many as slots");
+    assert_eq!(backend.connections(), 2, "as many as slots");
 }
 
 #[test]
 fn a_queue_that_is_full_refuses_at_once() {
-    let store = Scripted::start(|_, talk| slow(talk));
-    let agent = start(AgentOptions { slots: 1, queue_max: 1, ..options(&store.memcached()) });
+    let backend = Scripted::start(|_, talk| slow(talk));
+    let agent = start(AgentOptions { slots: 1, queue_max: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..3 {
         asker.send(&bytes_of_request(&get("one")));
@@ -136,11 +139,11 @@ fn a_queue_that_is_full_refuses_at_once() {
 /// A request forwarded by an operator: the answer goes to the rack's operator, and only known addresses may send such requests.
 #[test]
 fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
-    let store = Scripted::start(|_, talk| behaves(talk));
+    let backend = Scripted::start(|_, talk| behaves(talk));
     let operator = UdpSocket::bind("127.0.0.2:0").unwrap();
     operator.set_read_timeout(Some(PATIENCE)).unwrap();
     let senders = Some(BTreeSet::from([operator.local_addr().unwrap().ip()]));
-    let options = AgentOptions { operator: operator.local_addr().ok(), senders, ..options(&store.memcached()) };
+    let options = AgentOptions { operator: operator.local_addr().ok(), senders, ..options(&backend.memcached()) };
     let agent = start(options);
     let ends = Ends { server: agent.local_addr().into(), request: 5.into(), ..Ends::new_zeroed() };
     let request = NetrsRequest { start: Netrs::for_server(Kind::Response), group: [0; 3] };
@@ -153,14 +156,14 @@ fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
     let length = operator.recv(&mut buffer).unwrap();
     let Ok(Packet::Response(Kind::Response, response, _, ends, told)) = parse(&buffer[..length]) else { panic!() };
     assert_eq!((size_of::<NetrsResponse>(), response.status_length.get()), (16, 8));
-    assert_eq!((ends.request.get(), told), (5, &bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 })[..]));
+    assert_eq!((ends.request.get(), told), (5, &bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 })[..]));
     assert_eq!(agent.report().counters.values, 1);
 }
 
 #[test]
 fn an_agent_without_an_operator_takes_direct_requests_only() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(options(&store.memcached()));
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&backend.memcached()));
     let ends = Ends { server: agent.local_addr().into(), ..Ends::new_zeroed() };
     let request = NetrsRequest { start: Netrs::for_server(Kind::Monitored), group: [0; 3] };
     let datagram = [request.as_bytes(), ends.as_bytes(), &bytes_of_request(&get("one"))].concat();
@@ -170,8 +173,8 @@ fn an_agent_without_an_operator_takes_direct_requests_only() {
 
 #[test]
 fn the_load_of_the_last_second_is_known() {
-    let store = Scripted::start(|_, talk| slow(talk));
-    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let backend = Scripted::start(|_, talk| slow(talk));
+    let agent = start(AgentOptions { slots: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     wait_until(
         "a busy second",
@@ -183,7 +186,7 @@ fn the_load_of_the_last_second_is_known() {
     );
     let load = agent.report().load;
     assert!(load.answered_per_s > 5.0 && load.answered_per_s <= 20.5 && load.utilization <= 1.0, "{load:?}");
-    assert_eq!(asker.get("missing"), bytes_of(&StoreAnswer::Missing));
+    assert_eq!(asker.get("missing"), bytes_of(&BackendAnswer::Missing));
     assert!(agent.silent_for() < Duration::from_secs(1));
 }
 
@@ -194,8 +197,8 @@ fn asker_of(agent: &midflight_host::agent::Agent) -> Asker {
 /// Requests at the backend are answered; queued ones are refused, so that their clients ask another replica at once.
 #[test]
 fn an_agent_that_ends_answers_what_it_has_begun() {
-    let store = Scripted::start(|_, talk| slow(talk));
-    let agent = start(AgentOptions { slots: 1, ..options(&store.memcached()) });
+    let backend = Scripted::start(|_, talk| slow(talk));
+    let agent = start(AgentOptions { slots: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..3 {
         asker.send(&bytes_of_request(&get("one")));
@@ -219,8 +222,8 @@ impl Drop for EndOfFlood<'_> {
 /// While a client floods, its datagrams are counted, streams are served, and the agent reports that it lives.
 #[test]
 fn n8_a_client_that_floods_keeps_nobody_out() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(AgentOptions { store_timeout: Duration::from_secs(10), ..options(&store.memcached()) });
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(AgentOptions { backend_timeout: Duration::from_secs(10), ..options(&backend.memcached()) });
     let (ends, address) = (AtomicBool::new(false), agent.local_addr());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -234,7 +237,7 @@ fn n8_a_client_that_floods_keeps_nobody_out() {
         wait_until("it floods", || agent.report().server.malformed > 1_000, || format!("{:?}", agent.report()));
         let mut stream = Stream::connect(address);
         for _ in 0..50 {
-            assert_eq!(stream.ask(&get("one")), bytes_of(&StoreAnswer::Value { value: b"one", flags: 0 }));
+            assert_eq!(stream.ask(&get("one")), bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 }));
         }
         assert!(agent.silent_for() < Duration::from_secs(2), "{:?}", agent.silent_for());
     });
@@ -250,16 +253,16 @@ fn wrong_options_are_named() {
     assert!(error(|o| o.address = ([0, 0, 0, 0], 0).into()).contains("listen on the one that operators send to"));
     assert!(error(|o| o.slots = 0).starts_with("`slots` is 0"));
     assert!(error(|o| o.datagram_max = 1_400).starts_with("`datagram_max` is 1400: set it to 256 to 1232"));
-    assert!(error(|o| o.store_timeout = Duration::ZERO).starts_with("`store_timeout` is 0ns"));
+    assert!(error(|o| o.backend_timeout = Duration::ZERO).starts_with("`backend_timeout` is 0ns"));
     assert!(error(|o| o.stream_slots = 0).starts_with("`stream_slots` is 0"));
 }
 
 #[test]
 fn an_address_in_use_is_named() {
-    let store = Scripted::start(|_, talk| behaves(talk));
-    let agent = start(options(&store.memcached()));
-    let taken = AgentOptions { address: agent.local_addr(), ..options(&store.memcached()) };
+    let backend = Scripted::start(|_, talk| behaves(talk));
+    let agent = start(options(&backend.memcached()));
+    let taken = AgentOptions { address: agent.local_addr(), ..options(&backend.memcached()) };
     let error = midflight_host::agent::Agent::start(taken, || {}).unwrap_err().to_string();
     assert!(error.contains(&agent.local_addr().to_string()) && error.contains("another process"), "{error}");
-    wait_for(&agent, "it is not disturbed", |counters| counters.store_gone == 0);
+    wait_for(&agent, "it is not disturbed", |counters| counters.backend_gone == 0);
 }

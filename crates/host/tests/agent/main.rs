@@ -23,8 +23,11 @@ fn loopback() -> SocketAddr {
 }
 
 /// Options with a short timeout of the backend, which tests wait for.
-fn options(store: &str) -> AgentOptions {
-    AgentOptions { store_timeout: Duration::from_millis(300), ..AgentOptions::new(loopback(), store.parse().unwrap()) }
+fn options(backend: &str) -> AgentOptions {
+    AgentOptions {
+        backend_timeout: Duration::from_millis(300),
+        ..AgentOptions::new(loopback(), backend.parse().unwrap())
+    }
 }
 
 fn start(options: AgentOptions) -> Agent {

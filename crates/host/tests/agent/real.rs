@@ -3,7 +3,7 @@
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::{options, start, wait_until};
 use midflight_host::agent::{Agent, AgentOptions};
-use midflight_wire::replicas::store::{StoreAnswer, StoreRequest};
+use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -92,29 +92,29 @@ fn redis(name: &str) -> Option<Real> {
 }
 
 fn agent(url: &str) -> Agent {
-    start(AgentOptions { store_timeout: Duration::from_secs(5), ..options(url) })
+    start(AgentOptions { backend_timeout: Duration::from_secs(5), ..options(url) })
 }
 
 fn value(value: &[u8], flags: u32) -> Vec<u8> {
-    bytes_of(&StoreAnswer::Value { value, flags })
+    bytes_of(&BackendAnswer::Value { value, flags })
 }
 
 fn done() -> Vec<u8> {
-    bytes_of(&StoreAnswer::Done)
+    bytes_of(&BackendAnswer::Done)
 }
 
 fn missing() -> Vec<u8> {
-    bytes_of(&StoreAnswer::Missing)
+    bytes_of(&BackendAnswer::Missing)
 }
 
 fn works(url: &str, flags: u32) {
     let agent = agent(url);
-    assert!(agent.report().store_is_gone.is_none(), "{url}: {:?}", agent.report());
+    assert!(agent.report().backend_is_gone.is_none(), "{url}: {:?}", agent.report());
     let (mut stream, mut asker) = (Stream::connect(agent.local_addr()), Asker::new(agent.local_addr()));
     assert_eq!(asker.get("key"), missing(), "{url}");
     let every_byte: Vec<u8> = (0..=255).chain(*b"\r\nEND\r\n$3\r\n").collect();
     for bytes in [&b"Ada"[..], b"", &every_byte] {
-        let set = StoreRequest::Set { key: b"key", value: bytes, flags, expires_s: 0 };
+        let set = BackendRequest::Set { key: b"key", value: bytes, flags, expires_s: 0 };
         assert_eq!(stream.ask(&set), done(), "{url}");
         assert_eq!(asker.get("key"), value(bytes, flags), "{url}");
         assert_eq!(stream.ask(&get("key")), value(bytes, flags), "{url}");
@@ -122,7 +122,7 @@ fn works(url: &str, flags: u32) {
     // memcached's items have 1 MB including their metadata.
     let long: Vec<u8> = (0..1_000_000).map(|at| (at * 31 % 251) as u8).collect();
     assert_eq!(stream.ask(&set("long", &long)), done(), "{url}");
-    assert_eq!(asker.get("long"), bytes_of(&StoreAnswer::Long { length: 1_000_000 }), "{url}");
+    assert_eq!(asker.get("long"), bytes_of(&BackendAnswer::Long { length: 1_000_000 }), "{url}");
     assert!(stream.ask(&get("long")) == value(&long, 0), "{url}");
     let longest_key = "k".repeat(250);
     assert_eq!(stream.ask(&set(&longest_key, b"1")), done(), "{url}");
@@ -131,39 +131,39 @@ fn works(url: &str, flags: u32) {
     assert_eq!(asker.get("kéy"), value(b"2", 0), "{url}");
     for expires_s in [1, 40 * 86_400, u32::MAX] {
         let key = format!("expires-{expires_s}");
-        let set = StoreRequest::Set { key: key.as_bytes(), value: b"3", flags: 0, expires_s };
+        let set = BackendRequest::Set { key: key.as_bytes(), value: b"3", flags: 0, expires_s };
         assert_eq!(stream.ask(&set), done(), "{url}");
         assert_eq!(asker.get(&key), value(b"3", 0), "{url}: {expires_s}");
     }
-    assert_eq!(stream.ask(&StoreRequest::Delete { key: b"key" }), done(), "{url}");
-    assert_eq!(stream.ask(&StoreRequest::Delete { key: b"key" }), missing(), "{url}");
+    assert_eq!(stream.ask(&BackendRequest::Delete { key: b"key" }), done(), "{url}");
+    assert_eq!(stream.ask(&BackendRequest::Delete { key: b"key" }), missing(), "{url}");
     assert_eq!(asker.get("key"), missing(), "{url}");
     wait_until("it expires", || asker.get("expires-1") == missing(), || url.into());
     let counters = agent.report().counters;
-    let wrong = [counters.store_garbage, counters.store_gone, counters.store_timeouts, counters.store_refused];
+    let wrong = [counters.backend_garbage, counters.backend_gone, counters.backend_timeouts, counters.backend_refused];
     assert_eq!(wrong, [0; 4], "{url}");
 }
 
 #[test]
 fn memcached_works() {
-    let Some(store) = memcached("tcp", free_port(), false) else { return };
-    works(&store.urls[0], 0xFFFF_FFFF);
+    let Some(backend) = memcached("tcp", free_port(), false) else { return };
+    works(&backend.urls[0], 0xFFFF_FFFF);
 }
 
 #[test]
 fn memcached_works_by_a_unix_socket() {
-    let Some(store) = memcached("unix", 0, true) else { return };
-    works(&store.urls[0], 42);
+    let Some(backend) = memcached("unix", 0, true) else { return };
+    works(&backend.urls[0], 42);
 }
 
 #[test]
 fn a_value_that_memcached_does_not_take_is_refused_in_its_words() {
-    let Some(store) = memcached("large", free_port(), false) else { return };
-    let agent = agent(&store.urls[0]);
+    let Some(backend) = memcached("large", free_port(), false) else { return };
+    let agent = agent(&backend.urls[0]);
     let mut stream = Stream::connect(agent.local_addr());
     assert_eq!(
         stream.refusal(&set("key", &vec![b'x'; 1 << 20])),
-        "the store says SERVER_ERROR object too large for cache"
+        "the backend says SERVER_ERROR object too large for cache"
     );
     assert_eq!(stream.ask(&set("key", b"1")), done());
 }
@@ -171,37 +171,37 @@ fn a_value_that_memcached_does_not_take_is_refused_in_its_words() {
 #[test]
 fn memcached_may_start_again() {
     let port = free_port();
-    let Some(store) = memcached("again", port, false) else { return };
-    let agent = start(options(&store.urls[0]));
+    let Some(backend) = memcached("again", port, false) else { return };
+    let agent = start(options(&backend.urls[0]));
     let mut asker = Asker::new(agent.local_addr());
     assert_eq!(Stream::connect(agent.local_addr()).ask(&set("key", b"1")), done());
     assert_eq!(asker.get("key"), value(b"1", 0));
-    drop(store);
+    drop(backend);
     assert_eq!(asker.ask(&get("key")), Back::Refused);
-    wait_until("it is gone", || agent.report().store_is_gone.is_some(), || format!("{:?}", agent.report()));
-    let _store = memcached("again", port, false).unwrap();
-    wait_until("it is there", || agent.report().store_is_gone.is_none(), || format!("{:?}", agent.report()));
+    wait_until("it is gone", || agent.report().backend_is_gone.is_some(), || format!("{:?}", agent.report()));
+    let _backend = memcached("again", port, false).unwrap();
+    wait_until("it is there", || agent.report().backend_is_gone.is_none(), || format!("{:?}", agent.report()));
     assert_eq!(asker.get("key"), missing(), "a cache forgets");
 }
 
 #[test]
 fn redis_works() {
-    let Some(store) = redis("works") else { return };
-    for url in &store.urls {
+    let Some(backend) = redis("works") else { return };
+    for url in &backend.urls {
         // The first and the third URL are the same database.
         works(url, 0);
         let agent = agent(url);
         let mut stream = Stream::connect(agent.local_addr());
         for key in ["long", "kéy", &"k".repeat(250), "expires-3456000", "expires-4294967295"] {
-            assert_eq!(stream.ask(&StoreRequest::Delete { key: key.as_bytes() }), done(), "{key}");
+            assert_eq!(stream.ask(&BackendRequest::Delete { key: key.as_bytes() }), done(), "{key}");
         }
     }
 }
 
 #[test]
 fn databases_of_redis_are_apart() {
-    let Some(store) = redis("databases") else { return };
-    let (first, fourth) = (agent(&store.urls[0]), agent(&store.urls[1]));
+    let Some(backend) = redis("databases") else { return };
+    let (first, fourth) = (agent(&backend.urls[0]), agent(&backend.urls[1]));
     assert_eq!(Stream::connect(first.local_addr()).ask(&set("key", b"1")), done());
     assert_eq!(Asker::new(fourth.local_addr()).get("key"), missing());
     assert_eq!(Asker::new(first.local_addr()).get("key"), value(b"1", 0));
@@ -209,14 +209,14 @@ fn databases_of_redis_are_apart() {
 
 #[test]
 fn a_key_of_redis_that_is_no_string_is_refused() {
-    let Some(store) = redis("list") else { return };
-    let port = store.urls[0].rsplit(':').next().unwrap();
+    let Some(backend) = redis("list") else { return };
+    let port = backend.urls[0].rsplit(':').next().unwrap();
     let mut redis = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     std::io::Write::write_all(&mut redis, b"*3\r\n$5\r\nLPUSH\r\n$4\r\nlist\r\n$1\r\n1\r\n").unwrap();
     std::io::Read::read_exact(&mut redis, &mut [0; 4]).unwrap();
-    let agent = agent(&store.urls[0]);
+    let agent = agent(&backend.urls[0]);
     assert_eq!(Asker::new(agent.local_addr()).ask(&get("list")), Back::Refused);
     let refusal = Stream::connect(agent.local_addr()).refusal(&get("list"));
-    assert!(refusal.starts_with("the store says WRONGTYPE"), "{refusal}");
-    assert_eq!(agent.report().counters.store_refused, 2);
+    assert!(refusal.starts_with("the backend says WRONGTYPE"), "{refusal}");
+    assert_eq!(agent.report().counters.backend_refused, 2);
 }

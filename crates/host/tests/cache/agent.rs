@@ -3,7 +3,7 @@
 use midflight_endpoint::Endpoint;
 use midflight_host::clock;
 use midflight_replicas::server::{Event, Server, ServerConfig};
-use midflight_wire::replicas::store::{StoreAnswer, StoreRequest, parse_request, write_answer};
+use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_request, write_answer};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -34,7 +34,7 @@ pub(super) type Kept = (Vec<u8>, u32, u32);
 
 #[derive(Default)]
 pub(super) struct Shared {
-    pub(super) store: Mutex<BTreeMap<Vec<u8>, Kept>>,
+    pub(super) backend: Mutex<BTreeMap<Vec<u8>, Kept>>,
     pub(super) by_datagram: Mutex<Answers>,
     pub(super) by_stream: Mutex<Answers>,
     /// Gets by datagram.
@@ -69,8 +69,8 @@ impl Agent {
         Self { address, shared, threads }
     }
 
-    pub(super) fn store(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Kept>> {
-        self.shared.store.lock().unwrap()
+    pub(super) fn backend(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Kept>> {
+        self.shared.backend.lock().unwrap()
     }
 
     pub(super) fn by_datagram(&self, answers: Answers) {
@@ -163,7 +163,7 @@ impl Shared {
                 Answers::RefusesSets if is_set(&came) => {
                     let Some(length) = parse_request(&came).unwrap().map(|(_, length)| length) else { continue };
                     came.drain(..length);
-                    bytes_of(&StoreAnswer::Refused { why: "the store is full" })
+                    bytes_of(&BackendAnswer::Refused { why: "the backend is full" })
                 }
                 Answers::Right | Answers::RefusesSets => {
                     let Some((answer, length)) = self.answer(&came, false) else { continue };
@@ -180,22 +180,22 @@ impl Shared {
     /// The answer to the first request and that request's length; `None` if it is incomplete.
     fn answer(&self, asked: &[u8], by_datagram: bool) -> Option<(Vec<u8>, usize)> {
         let (request, length) = parse_request(asked).unwrap()?;
-        let mut store = self.store.lock().unwrap();
+        let mut backend = self.backend.lock().unwrap();
         let answer = match request {
-            StoreRequest::Get { key } => match store.get(key) {
-                None => bytes_of(&StoreAnswer::Missing),
+            BackendRequest::Get { key } => match backend.get(key) {
+                None => bytes_of(&BackendAnswer::Missing),
                 Some((value, ..)) if by_datagram && value.len() > DATAGRAM_VALUE_MAX => {
-                    bytes_of(&StoreAnswer::Long { length: value.len() as u32 })
+                    bytes_of(&BackendAnswer::Long { length: value.len() as u32 })
                 }
-                Some((value, flags, _)) => bytes_of(&StoreAnswer::Value { value, flags: *flags }),
+                Some((value, flags, _)) => bytes_of(&BackendAnswer::Value { value, flags: *flags }),
             },
-            StoreRequest::Set { key, value, flags, expires_s } => {
-                store.insert(key.to_vec(), (value.to_vec(), flags, expires_s));
-                bytes_of(&StoreAnswer::Done)
+            BackendRequest::Set { key, value, flags, expires_s } => {
+                backend.insert(key.to_vec(), (value.to_vec(), flags, expires_s));
+                bytes_of(&BackendAnswer::Done)
             }
-            StoreRequest::Delete { key } => match store.remove(key) {
-                Some(_) => bytes_of(&StoreAnswer::Done),
-                None => bytes_of(&StoreAnswer::Missing),
+            BackendRequest::Delete { key } => match backend.remove(key) {
+                Some(_) => bytes_of(&BackendAnswer::Done),
+                None => bytes_of(&BackendAnswer::Missing),
             },
         };
         Some((answer, length))
@@ -206,7 +206,7 @@ fn is_set(bytes: &[u8]) -> bool {
     bytes.get(5) == Some(&2)
 }
 
-pub(super) fn bytes_of(answer: &StoreAnswer<'_>) -> Vec<u8> {
+pub(super) fn bytes_of(answer: &BackendAnswer<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_answer(answer, &mut bytes);
     bytes

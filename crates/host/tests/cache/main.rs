@@ -10,7 +10,7 @@ use midflight_host::cache::{
     Algorithm, CacheBuilder, CacheClient, CacheError, Completions, Failure, ServerError, VALUE_MAX, Value, WriteError,
 };
 use midflight_replicas::keyspace::Keyspace;
-use midflight_wire::replicas::store::{STORE_VERSION, StoreAnswer, StoreReject};
+use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendAnswer, BackendReject};
 use operator::{Operator, Place};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -54,7 +54,7 @@ fn write_error(outcome: Result<impl std::fmt::Debug, CacheError>) -> WriteError 
 fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
     assert_eq!(client.get("greeting").unwrap(), None);
     client.set("greeting", "hello", 7, Some(Duration::from_secs(60))).unwrap();
-    let has = |agent: &&Agent| agent.store().get(&b"greeting"[..]) == Some(&(b"hello".to_vec(), 7, 60));
+    let has = |agent: &&Agent| agent.backend().get(&b"greeting"[..]) == Some(&(b"hello".to_vec(), 7, 60));
     let mut have: Vec<SocketAddr> = agents.iter().filter(has).map(|agent| agent.address).collect();
     let mut servers = client.servers_of("greeting").unwrap().to_vec();
     have.sort_unstable();
@@ -119,7 +119,7 @@ fn n8_a_server_that_is_no_replica_of_the_key_is_not_believed() {
     let operator = place.start(&Keyspace::new(&all, 4, 0).unwrap(), &all, false);
     let client = CacheClient::builder().operator(operator.address).servers(all[..3].to_vec()).connect().unwrap();
     client.set("key", "new", 0, None).unwrap();
-    agents[3].store().insert(b"key".to_vec(), (b"old".to_vec(), 0, 0));
+    agents[3].backend().insert(b"key".to_vec(), (b"old".to_vec(), 0, 0));
     for _ in 0..40 {
         assert_eq!(client.get("key").unwrap(), Some(value(b"new", 0)));
     }
@@ -155,9 +155,9 @@ fn a_server_that_refuses_a_set_forgets_what_it_had() {
     let error = write_error(client.set("key", "new", 0, None));
     assert_eq!(error.done.len(), 2);
     assert_eq!(error.failed[0].server, agents[1].address);
-    assert_eq!(error.failed[0].why, ServerError::Refused("the store is full".into()));
+    assert_eq!(error.failed[0].why, ServerError::Refused("the backend is full".into()));
     assert!(error.failed[0].has_forgotten);
-    assert!(agents[1].store().is_empty(), "it does not answer with the old value");
+    assert!(agents[1].backend().is_empty(), "it does not answer with the old value");
     let counts = client.counts().cache;
     assert_eq!((counts.refused, counts.forgotten, counts.connections), (1, 1, 3));
 }
@@ -182,11 +182,11 @@ fn n8_garbage_is_never_a_value() {
     let agents = agents(3);
     let client = direct(&agents).connect().unwrap();
     client.set("key", "right", 5, None).unwrap();
-    let other = STORE_VERSION + 1;
-    let value_and_more = [bytes_of(&StoreAnswer::Value { value: b"wrong", flags: 0 }), b"more".to_vec()].concat();
+    let other = BACKEND_VERSION + 1;
+    let value_and_more = [bytes_of(&BackendAnswer::Value { value: b"wrong", flags: 0 }), b"more".to_vec()].concat();
     let (garbage, version) =
-        (b"VALUE key 0 5\r\nwrong\r\nEND\r\n".to_vec(), bytes_of(&StoreAnswer::OtherVersion { version: other }));
-    let refused = bytes_of(&StoreAnswer::Refused { why: "the store does not answer" });
+        (b"VALUE key 0 5\r\nwrong\r\nEND\r\n".to_vec(), bytes_of(&BackendAnswer::OtherVersion { version: other }));
+    let refused = bytes_of(&BackendAnswer::Refused { why: "the backend does not answer" });
     for (agent, bytes) in agents.iter().zip([garbage.clone(), version, value_and_more]) {
         agent.by_datagram(Answers::Bytes(bytes));
     }
@@ -201,11 +201,11 @@ fn n8_garbage_is_never_a_value() {
     agents.iter().for_each(|agent| agent.by_datagram(Answers::Bytes(refused.clone())));
     agents[0].by_stream(Answers::Bytes(garbage));
     agents[1].by_stream(Answers::Closes);
-    agents[2].by_stream(Answers::Bytes(bytes_of(&StoreAnswer::Long { length: 5 })));
+    agents[2].by_stream(Answers::Bytes(bytes_of(&BackendAnswer::Long { length: 5 })));
     let Err(CacheError::Unusable(why)) = client.get("key") else { panic!("a value") };
     assert_eq!(why.iter().map(|(server, _)| *server).collect::<BTreeSet<_>>().len(), 3, "{why:?}");
-    assert_eq!(why[0].1, ServerError::Refused("the store does not answer".into()), "what the datagram said");
-    let streams = [ServerError::Garbage(StoreReject::BadMagic), ServerError::Closed, ServerError::Unfit];
+    assert_eq!(why[0].1, ServerError::Refused("the backend does not answer".into()), "what the datagram said");
+    let streams = [ServerError::Garbage(BackendReject::BadMagic), ServerError::Closed, ServerError::Unfit];
     assert!(why[1..].iter().all(|(_, why)| streams.contains(why)), "{why:?}");
 }
 
@@ -216,13 +216,13 @@ fn a_long_value_comes_from_another_replica_if_the_first_fails() {
     let long = vec![b'x'; 50_000];
     client.set("long", &long, 0, None).unwrap();
     agents[0].by_stream(Answers::Closes);
-    agents[1].by_stream(Answers::Bytes(bytes_of(&StoreAnswer::Done)));
+    agents[1].by_stream(Answers::Bytes(bytes_of(&BackendAnswer::Done)));
     // Which server answers first is random.
     for _ in 0..100 {
         assert_eq!(client.get("long").unwrap(), Some(value(&long, 0)));
     }
     // Deleted in between: a valid answer.
-    agents[2].by_stream(Answers::Bytes(bytes_of(&StoreAnswer::Missing)));
+    agents[2].by_stream(Answers::Bytes(bytes_of(&BackendAnswer::Missing)));
     assert_eq!(client.get("long").unwrap(), None);
     let counts = client.counts().cache;
     assert!(counts.closed + counts.kept_closed > 0 && counts.unfit > 0, "{counts:?}");

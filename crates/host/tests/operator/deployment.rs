@@ -23,7 +23,7 @@ fn n1_requests_pass_the_selector_that_the_plan_names() {
         reports().iter().map(|r| r.rsnode.answered).sum::<u64>() >= 300
     });
     let reports = reports();
-    let served: u64 = world.stores.iter().map(|store| store.served.load(Relaxed)).sum();
+    let served: u64 = world.backends.iter().map(|backend| backend.served.load(Relaxed)).sum();
     let selected: u64 = reports.iter().map(|report| report.rsnode.selected).sum();
     assert_eq!(served, selected, "{reports:?}");
     assert!(
@@ -44,7 +44,7 @@ fn n1_operators_select_by_themselves() {
     assert!(world.client().read(300).iter().all(Result::is_ok));
     let stats = || ["tor-0", "core-0"].map(|name| world.operator(name).switch.stats());
     wait_until("answers have taught the operators", || stats().iter().map(|stats| stats.answered).sum::<u64>() >= 300);
-    let served: u64 = world.stores.iter().map(|store| store.served.load(Relaxed)).sum();
+    let served: u64 = world.backends.iter().map(|backend| backend.served.load(Relaxed)).sum();
     wait_until("all that was served was selected", || {
         stats().iter().map(|stats| stats.selected).sum::<u64>() == served
     });
@@ -126,7 +126,7 @@ fn n8_forged_statuses_and_answers_are_counted() {
         let world = World::with(selection);
         let controller = world.controller(|config| config.plan_timeout = 0);
         wait_until("the group has its RSNode", || controller.report().status.labels[0].is_some());
-        world.stores[0].lies.store(true, Relaxed);
+        world.backends[0].lies.store(true, Relaxed);
         let mut client = world.client();
         wait_until("both are counted", || {
             assert!(client.read(20).iter().all(Result::is_ok));

@@ -33,11 +33,11 @@ const TOPOLOGY: &str = r#"
 core = ["core-0"]
 racks = [
   { id = "rack-0", tor = "tor-0", hosts = ["client-0"] },
-  { id = "rack-1", tor = "tor-1", hosts = ["store-0"] },
+  { id = "rack-1", tor = "tor-1", hosts = ["backend-0"] },
 ]
 "#;
 pub(crate) const CLIENT: [u8; 4] = [127, 60, 0, 10];
-const STORE: [u8; 4] = [127, 60, 1, 10];
+const BACKEND: [u8; 4] = [127, 60, 1, 10];
 
 pub(crate) fn secret() -> Secret {
     Secret::new([7; 32])
@@ -96,7 +96,7 @@ impl Operator {
 }
 
 /// A server. Dropping it stops it.
-pub(crate) struct Store {
+pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) served: Arc<AtomicU64>,
     /// Sends impossible statuses, and each answer twice.
@@ -105,10 +105,10 @@ pub(crate) struct Store {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Store {
+impl Backend {
     /// A server that echoes a request after `takes`.
     pub(crate) fn start(operator: SocketAddr, takes: Duration) -> Self {
-        let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(STORE), 0)).unwrap();
+        let socket = UdpSocket::bind(SocketAddr::new(IpAddr::from(BACKEND), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let address = socket.local_addr().unwrap();
         let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -157,7 +157,7 @@ fn forge_status(packet: &mut [u8]) -> bool {
     is_answer
 }
 
-impl Drop for Store {
+impl Drop for Backend {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
@@ -167,7 +167,7 @@ impl Drop for Store {
 pub(crate) struct World {
     /// `tor-0`, `tor-1`, `core-0`; `None` once killed.
     pub(crate) operators: [Option<Operator>; 3],
-    pub(crate) stores: Vec<Store>,
+    pub(crate) backends: Vec<Backend>,
     pub(crate) network: Arc<Network>,
     control: Vec<SocketAddr>,
 }
@@ -200,14 +200,14 @@ impl World {
             // Controllers need an address for every selection.
             thread.or_else(|| has_selector[n].1.then(|| of_core(n)))
         });
-        let stores: Vec<Store> = (0..3).map(|_| Store::start(addresses[1], Duration::ZERO)).collect();
-        let servers: Vec<SocketAddr> = stores.iter().map(|store| store.address).collect();
+        let backends: Vec<Backend> = (0..3).map(|_| Backend::start(addresses[1], Duration::ZERO)).collect();
+        let servers: Vec<SocketAddr> = backends.iter().map(|backend| backend.address).collect();
         let network = Arc::new(network(&addresses, &selectors, &servers));
         let control = of(|operator| operator.keeper.local_addr());
         let order =
             network.topology().operators().iter().map(|operator| NAMES.iter().position(|name| *name == operator.id));
         let control = order.map(|place| control[place.unwrap()]).collect();
-        Self { operators, stores, network, control }
+        Self { operators, backends, network, control }
     }
 
     /// A controller that begins with every group at its rack's operator.
@@ -254,7 +254,7 @@ impl World {
     }
 
     pub(crate) fn client(&self) -> Reader {
-        let servers = self.stores.iter().map(|store| store.address).collect();
+        let servers = self.backends.iter().map(|backend| backend.address).collect();
         Reader::new(self.operator("tor-0").switch.local_addr(), servers)
     }
 }

@@ -14,7 +14,7 @@ pub const ANSWERED_MAX: usize = PACKET_MAX - size_of::<NetrsResponse>() - NETRS_
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadKey(pub u64);
 
-/// A read of a replicated store.
+/// A read of a replicated cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// The key's replica group, 24 bits.
@@ -95,6 +95,6 @@ pub enum Failure {
     #[error("no answer in time")]
     TimedOut,
     /// The servers refused every transmission: they had no room, or their backends do not answer.
-    #[error("the servers refused it: they have no room, or their stores do not answer")]
+    #[error("the servers refused it: they have no room, or their backends do not answer")]
     Refused,
 }

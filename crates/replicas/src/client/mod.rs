@@ -1,4 +1,4 @@
-//! The client of a replicated store: reads in, one event for each out.
+//! The client of a replicated cache: reads in, one event for each out.
 //!
 //! It sends reads to the operator of its rack, where the network selects a replica, or ([`Client::direct`]) selects itself, with any
 //! selector of [`crate::select`]. Protocol: `docs/internals/replicas.md`.

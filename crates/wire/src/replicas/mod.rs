@@ -3,10 +3,10 @@
 //! [`layout`](NetrsRequest) has the structures of `dataplane/include/midflight/replicas_wire.h`. [`parse`] reads a datagram into
 //! a [`Packet`].
 
+pub mod backend;
 pub mod control;
 mod layout;
 mod parse;
-pub mod store;
 
 pub use layout::*;
 pub use parse::{Packet, Reject, parse};

@@ -10,5 +10,5 @@ mod owned;
 mod properties;
 mod reads;
 mod replicas;
+mod replicas_backend;
 mod replicas_control;
-mod replicas_store;

@@ -72,7 +72,7 @@ pub(crate) struct LabCache<'l> {
     operators: Vec<Option<Process>>,
     controller: Option<Process>,
     agents: Vec<Process>,
-    stores: Vec<Process>,
+    backends: Vec<Process>,
 }
 
 impl<'l> LabCache<'l> {
@@ -86,14 +86,14 @@ impl<'l> LabCache<'l> {
             operators: Vec::new(),
             controller: None,
             agents: Vec::new(),
-            stores: Vec::new(),
+            backends: Vec::new(),
         };
         std::fs::write(cache.file(), cache.configuration()?)?;
         Secret::new(rand::random()).write(&cache.directory.join(SECRET))?;
         cache.operators.resize_with(like.switches().len(), || None);
         for server in 0..HOSTS {
-            let (store, agent) = cache.begin_server(server)?;
-            cache.stores.push(store);
+            let (backend, agent) = cache.begin_server(server)?;
+            cache.backends.push(backend);
             cache.agents.push(agent);
         }
         (0..cache.operators.len()).try_for_each(|operator| cache.start_operator(operator))?;
@@ -186,17 +186,18 @@ impl<'l> LabCache<'l> {
 
     fn begin_server(&self, server: usize) -> Result<(Process, Process)> {
         let place = self.server_place(server);
-        let socket = self.directory.join(format!("store-{server}"));
+        let socket = self.directory.join(format!("backend-{server}"));
         let mut memcached = self.lab.command(place, "memcached");
         // As root, memcached requires a user. It prints nothing when it is ready; its agent waits for it.
         memcached.args(["-u", "root", "-m", "64", "-t", "1", "-a", "0600", "-s"]).arg(&socket);
-        let name = format!("store-{server}");
-        let store = self.spawn(&name, &mut memcached).context("is memcached installed (apt-get install memcached)?")?;
+        let name = format!("backend-{server}");
+        let backend =
+            self.spawn(&name, &mut memcached).context("is memcached installed (apt-get install memcached)?")?;
         let rack_operator = self.operator_address(self.like.client_racks)?;
         let mut agent = at(self.lab, place)?;
-        agent.args(["agent", "--store", &format!("memcached://{}", socket.display()), "--http", "off"]);
+        agent.args(["agent", "--backend", &format!("memcached://{}", socket.display()), "--http", "off"]);
         agent.args(["--listen", &self.servers()?[server].to_string(), "--operator", &rack_operator.to_string()]);
-        Ok((store, self.begin(&format!("agent-{server}"), agent)?))
+        Ok((backend, self.begin(&format!("agent-{server}"), agent)?))
     }
 
     /// Starts the operator of a switch, by the number of its rack; the one in the middle has the last number.
@@ -248,8 +249,8 @@ impl<'l> LabCache<'l> {
     }
 
     /// The memcached processes, in the order of their agents.
-    pub(crate) fn stores(&self) -> &[Process] {
-        &self.stores
+    pub(crate) fn backends(&self) -> &[Process] {
+        &self.backends
     }
 
     /// Waits until an RSNode selects for the clients of each rack.
@@ -294,7 +295,7 @@ impl Drop for LabCache<'_> {
         self.controller = None;
         self.operators.clear();
         self.agents.clear();
-        self.stores.clear();
+        self.backends.clear();
         // Leftovers stay in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.directory);
     }

@@ -100,7 +100,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("{} gets failed: {error}", thousands(measured.failures()));
     }
     if measured.latencies_ns.is_empty() {
-        bail!("nothing was answered: see whether the operator, the agents and their stores run (midflight cache get)");
+        bail!(
+            "nothing was answered: see whether the operator, the agents and their backends run (midflight cache get)"
+        );
     }
     Envelope::new("load cache", measures("cache", &measured, &clients)).print(args.json)?;
     if measured.wrong > 0 {

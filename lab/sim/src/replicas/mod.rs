@@ -30,7 +30,7 @@ use midflight_wire::replicas::{Kind, Packet, parse};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Events of a store.
+/// Events of a cache.
 #[derive(Clone, Debug)]
 pub enum ReplicasEvent {
     /// A client begins a read.

@@ -18,9 +18,9 @@ use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_endpoint::{MS, SECOND};
 use midflight_host::agent::{Agent, AgentOptions};
 use midflight_placement::{Accelerator, input};
+use midflight_replicas::backend::BackendAddress;
 use midflight_replicas::keyspace::Keyspace;
 use midflight_replicas::select::Algorithm;
-use midflight_replicas::store::StoreAddress;
 use midflight_terminal::files::temporary;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
@@ -39,9 +39,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         SwitchTable { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)), ..SwitchTable::default() };
     options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
-    let stores = Stores::start()?;
+    let backends = Backends::start()?;
     let served = ServedUsers::at(switch.listen, args.any_user);
-    let cache = Cache::start(switch, served, args.selector, &stores, &shutdown)?;
+    let cache = Cache::start(switch, served, args.selector, &backends, &shutdown)?;
     stdout::print(&cache.greeting(args.selector))?;
     shutdown.wait();
     if let Some(why) = cache.failure() {
@@ -51,34 +51,34 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Three memcached processes, and the secret that operator and controller share. Dropping it stops and removes them.
-struct Stores {
+struct Backends {
     children: Vec<Child>,
     directory: TempDir,
     secret: PathBuf,
 }
 
-impl Stores {
+impl Backends {
     fn start() -> Result<Self> {
         let directory = temporary("midflight-cache-")?;
         let secret = directory.path().join("secret");
         Secret::new(rand::random()).write(&secret).context("cannot write a secret")?;
-        let mut stores = Self { children: Vec::new(), directory, secret };
-        for store in 0..AGENTS {
-            stores.children.push(memcached(&stores.socket(store))?);
+        let mut backends = Self { children: Vec::new(), directory, secret };
+        for backend in 0..AGENTS {
+            backends.children.push(memcached(&backends.socket(backend))?);
         }
-        (0..AGENTS).try_for_each(|store| stores.wait_for(store))?;
-        Ok(stores)
+        (0..AGENTS).try_for_each(|backend| backends.wait_for(backend))?;
+        Ok(backends)
     }
 
-    fn socket(&self, store: u16) -> PathBuf {
-        self.directory.path().join(format!("store-{store}"))
+    fn socket(&self, backend: u16) -> PathBuf {
+        self.directory.path().join(format!("backend-{backend}"))
     }
 
-    fn wait_for(&mut self, store: u16) -> Result<()> {
-        let socket = self.socket(store);
+    fn wait_for(&mut self, backend: u16) -> Result<()> {
+        let socket = self.socket(backend);
         let started = Instant::now();
         while UnixStream::connect(&socket).is_err() {
-            if let Some(ended) = self.children[usize::from(store)].try_wait()? {
+            if let Some(ended) = self.children[usize::from(backend)].try_wait()? {
                 bail!("memcached has ended ({ended}): what it said is above");
             }
             if started.elapsed() > PATIENCE {
@@ -90,7 +90,7 @@ impl Stores {
     }
 }
 
-impl Drop for Stores {
+impl Drop for Backends {
     fn drop(&mut self) {
         for child in &mut self.children {
             // It may have exited by itself.
@@ -126,7 +126,7 @@ impl Cache {
         switch: SwitchTable,
         served: ServedUsers,
         selector: Algorithm,
-        stores: &Stores,
+        backends: &Backends,
         shutdown: &Shutdown,
     ) -> Result<Self> {
         let local = switch.listen.ip();
@@ -136,7 +136,7 @@ impl Cache {
         let free = SocketAddr::new(local, 0);
         let mut config = Config { switch, program: ReplicasTable::default() };
         config.program.control =
-            ControlTable { listen: free, from: [local].into(), secret: Some(stores.secret.clone()) };
+            ControlTable { listen: free, from: [local].into(), secret: Some(backends.secret.clone()) };
         config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
         // The kernel may choose the port; the agents' ports follow from it.
         let mut prepared = Running::<ReplicasProgram>::prepare(&config)?;
@@ -148,12 +148,12 @@ impl Cache {
         let operator = prepared.run(shutdown.ender())?;
         ReplicasProgram::begin(beside, &operator.switch, shutdown.ender())?;
         let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
-        let agents = agents.map(|(at, store)| agent(at, address, served, &stores.socket(store), shutdown));
+        let agents = agents.map(|(at, backend)| agent(at, address, served, &backends.socket(backend), shutdown));
         let agents = agents.collect::<Result<Vec<_>>>()?;
         let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
         let file = ControllerFile {
             controllers: vec![free],
-            secret: Some(stores.secret.clone()),
+            secret: Some(backends.secret.clone()),
             network: network(local, address, selector, &servers)?,
             control: vec![control],
             config: ControllerConfig {
@@ -163,7 +163,7 @@ impl Cache {
                 ..ControllerConfig::default()
             },
         };
-        let secret = Secret::read(&stores.secret).map_err(|why| anyhow::anyhow!("{why}"))?;
+        let secret = Secret::read(&backends.secret).map_err(|why| anyhow::anyhow!("{why}"))?;
         let controller = RunningController::start(file, secret, local, Some(free), shutdown.ender())?;
         Ok(Self { operator, agents, controller })
     }
@@ -201,12 +201,12 @@ fn agent(
     socket: &Path,
     shutdown: &Shutdown,
 ) -> Result<Agent> {
-    let store: StoreAddress = format!("memcached://{}", socket.display()).parse()?;
+    let backend: BackendAddress = format!("memcached://{}", socket.display()).parse()?;
     let options = AgentOptions {
         operator: Some(operator),
         senders: Some([operator.ip()].into()),
         only_user: served.user(),
-        ..AgentOptions::new(address, store)
+        ..AgentOptions::new(address, backend)
     };
     Ok(Agent::start(options, shutdown.ender())?)
 }

@@ -45,20 +45,20 @@ impl Cache<'_> {
     }
 
     /// The backend to pause.
-    pub(super) fn first_store(&self) -> Result<i32> {
-        self.stores().first().copied().context("a cache without stores")
+    pub(super) fn first_backend(&self) -> Result<i32> {
+        self.backends().first().copied().context("a cache without backends")
     }
 
     /// Read system calls per backend: a fixed number per get, as agents wait for each response.
     pub(super) fn served(&self) -> Result<Vec<u64>> {
-        self.stores().into_iter().map(read_calls).collect()
+        self.backends().into_iter().map(read_calls).collect()
     }
 
     /// Process ids of the backends, in the order of their agents.
-    fn stores(&self) -> Vec<i32> {
+    fn backends(&self) -> Vec<i32> {
         match self {
-            Self::Here(cache) => cache.stores.clone(),
-            Self::Lab(cache) => cache.stores().iter().map(|store| store.id().cast_signed()).collect(),
+            Self::Here(cache) => cache.backends.clone(),
+            Self::Lab(cache) => cache.backends().iter().map(|backend| backend.id().cast_signed()).collect(),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Cache<'_> {
 pub(super) struct Here {
     process: Process,
     operator: SocketAddr,
-    stores: Vec<i32>,
+    backends: Vec<i32>,
 }
 
 impl Here {
@@ -77,9 +77,9 @@ impl Here {
         let line = process.line()?;
         let address = line.split([' ', ',']).nth(2).and_then(|word| word.parse().ok());
         let operator = address.with_context(|| format!("a cache began with an unknown line: {line}"))?;
-        let stores = children(process.id())?;
-        ensure!(stores.len() == usize::from(AGENTS), "the cache has {} stores, not {AGENTS}", stores.len());
-        Ok(Self { process, operator, stores })
+        let backends = children(process.id())?;
+        ensure!(backends.len() == usize::from(AGENTS), "the cache has {} backends, not {AGENTS}", backends.len());
+        Ok(Self { process, operator, backends })
     }
 
     fn clients(

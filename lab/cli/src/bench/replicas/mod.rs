@@ -29,12 +29,12 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab bench replicas                          three selectors, ten rounds each; five minutes
   midflight-lab bench replicas --selectors c3 --rounds 3
-  midflight-lab bench replicas --pause 0s               no store stands still
+  midflight-lab bench replicas --pause 0s               no backend stands still
   midflight-lab bench replicas --lab --engine kernel    the same in a lab, as root
   midflight-lab bench replicas --json > replicas.json
 
 Starts `midflight up --replicas` (needs memcached), or (--lab) a small tree: a rack with clients,
-one with three stores, a switch between, each of the three an operator. One of the stores stands
+one with three backends, a switch between, each of the three an operator. One of the backends stands
 still for --pause, again and again, with 100 to 300 ms between. Clients get keys at a fixed rate,
 at random times; a latency is counted from the time at which a get was to be sent. In each round
 the clients first select by themselves and then the operator of their rack does, or the reverse.
@@ -44,7 +44,7 @@ RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end 
   live.p99_ratio, live.p99_ratio_high, live.mean_ratio     of the first selector
   live.SELECTOR.p99_ratio, .mean_ratio  with .low and .high
   live.SELECTOR.WHO_p99_us, _mean_us    medians of the rounds; WHO is clients or switch
-  live.SELECTOR.WHO_paused_share        gets of all that the store got which stood still
+  live.SELECTOR.WHO_paused_share        gets of all that the backend got which stood still
   live.SELECTOR.WHO_failed              gets without an answer; if there are any, there is no
                                         ratio: latencies are those of answers
 
@@ -70,7 +70,7 @@ pub(super) struct Args {
     /// How long each measurement takes, after a second to warm up; default: 3s, with --quick 1s
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
-    /// How long a store stands still each time; 0s: none does
+    /// How long a backend stands still each time; 0s: none does
     #[arg(long, value_name = "DURATION", value_parser = usage::duration_or_zero, default_value = "50ms")]
     pause: Duration,
     /// The parts of the cache on hosts of a lab
@@ -188,7 +188,7 @@ impl Study<'_> {
             seed,
         };
         let before = cache.served()?;
-        let pauses = Pauses::start(cache.first_store()?, self.args.pause, seed)?;
+        let pauses = Pauses::start(cache.first_backend()?, self.args.pause, seed)?;
         let measured = gets.run(&clients, self.interrupted, &Unwatched)?;
         drop(pauses);
         let after = cache.served()?;

@@ -1,4 +1,4 @@
-//! The fault campaign's subject: a replicated store behind operators, its faults, and the rules N1 to N9.
+//! The fault campaign's subject: a replicated cache behind operators, its faults, and the rules N1 to N9.
 //!
 //! | where | what |
 //! |---|---|

@@ -30,7 +30,7 @@ const SERVE: Nanos = 500 * MS;
 
 const FACTORS: [f64; 4] = [0.1, 1.0, 4.0, 16.0];
 
-/// The replicas program under faults: a store behind operators, and its checker.
+/// The replicas program under faults: a cache behind operators, and its checker.
 pub struct ReplicasSubject {
     pub(super) stage: Stage<Trial, Findings>,
     pub(super) groups: Rc<[Vec<SocketAddr>]>,

@@ -1,4 +1,4 @@
-//! A trial: a store, its network, its work and its faults, as data. A run is a pure function of it.
+//! A trial: a cache, its network, its work and its faults, as data. A run is a pure function of it.
 
 use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep_place};
@@ -90,7 +90,7 @@ pub struct ClientSpec {
     pub is_direct: bool,
 }
 
-/// A fault of a store.
+/// A fault of a cache.
 pub type Fault = check::Fault<What>;
 
 /// A node, by its place in the trial.
@@ -123,7 +123,7 @@ pub enum What {
     NoController,
     /// For a while, half of the plans for real controllers are wrong: of another number, or breaking constraints.
     WrongPlans,
-    /// A spy outside the store answers this many requests at once.
+    /// A spy outside the cache answers this many requests at once.
     Answered(u32),
     /// A server is slow for a while.
     Slow {

@@ -17,7 +17,7 @@ pub enum At {
 
 /// A backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreAddress {
+pub struct BackendAddress {
     /// Its protocol.
     pub dialect: Dialect,
     /// Its location.
@@ -27,7 +27,7 @@ pub struct StoreAddress {
 /// An invalid backend address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} names no store: {why}; write memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT, redis://HOST:PORT/DATABASE or \
+    "{text:?} names no backend: {why}; write memcached://HOST:PORT, memcached:///PATH, redis://HOST:PORT, redis://HOST:PORT/DATABASE or \
      redis+unix:///PATH"
 )]
 pub struct AddressError {
@@ -35,7 +35,7 @@ pub struct AddressError {
     why: &'static str,
 }
 
-impl FromStr for StoreAddress {
+impl FromStr for BackendAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -43,16 +43,16 @@ impl FromStr for StoreAddress {
     }
 }
 
-fn parse(text: &str) -> Result<StoreAddress, &'static str> {
+fn parse(text: &str) -> Result<BackendAddress, &'static str> {
     let (scheme, rest) = text.split_once("://").ok_or("it has no ://")?;
     if rest.contains('@') {
         return Err("names and passwords are not supported");
     }
     let redis = |database| Dialect::Redis { database };
     match (scheme, rest.starts_with('/')) {
-        ("memcached", true) => Ok(StoreAddress { dialect: Dialect::Memcached, at: unix(rest)? }),
-        ("memcached", false) => Ok(StoreAddress { dialect: Dialect::Memcached, at: tcp(rest, "11211")? }),
-        ("redis+unix", true) => Ok(StoreAddress { dialect: redis(0), at: unix(rest)? }),
+        ("memcached", true) => Ok(BackendAddress { dialect: Dialect::Memcached, at: unix(rest)? }),
+        ("memcached", false) => Ok(BackendAddress { dialect: Dialect::Memcached, at: tcp(rest, "11211")? }),
+        ("redis+unix", true) => Ok(BackendAddress { dialect: redis(0), at: unix(rest)? }),
         ("redis+unix", false) => Err("its path does not begin with /"),
         ("redis", true) => Err("it has no host; of a Unix socket write redis+unix"),
         ("redis", false) => {
@@ -60,7 +60,7 @@ fn parse(text: &str) -> Result<StoreAddress, &'static str> {
             let is_number = database.bytes().all(|byte| byte.is_ascii_digit());
             let database = if database.is_empty() { Some(0) } else { database.parse().ok().filter(|_| is_number) };
             let dialect = redis(database.ok_or("its database is no number")?);
-            Ok(StoreAddress { dialect, at: tcp(place, "6379")? })
+            Ok(BackendAddress { dialect, at: tcp(place, "6379")? })
         }
         _ => Err("it is neither memcached nor Redis"),
     }
@@ -89,7 +89,7 @@ fn tcp(place: &str, port: &str) -> Result<At, &'static str> {
     }
 }
 
-impl fmt::Display for StoreAddress {
+impl fmt::Display for BackendAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.dialect, &self.at) {
             (Dialect::Memcached, At::Tcp(place)) => write!(f, "memcached://{place}"),

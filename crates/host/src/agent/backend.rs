@@ -8,8 +8,8 @@ use super::connection::{Break, Connection, Said, Since};
 use super::counters::{Counts, count};
 use crate::clock;
 use crate::driver::lock;
-use midflight_replicas::store::{Dialect, StoreAddress, Wrong};
-use midflight_wire::replicas::store::StoreRequest;
+use midflight_replicas::backend::{BackendAddress, Dialect, Wrong};
+use midflight_wire::replicas::backend::BackendRequest;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,8 +35,8 @@ pub(super) enum Failure {
 }
 
 #[derive(Debug)]
-pub(super) struct Store {
-    address: StoreAddress,
+pub(super) struct Backend {
+    address: BackendAddress,
     timeout: Duration,
     counts: Arc<Counts>,
     is_gone: AtomicBool,
@@ -46,8 +46,8 @@ pub(super) struct Store {
     lost: Notify,
 }
 
-impl Store {
-    pub(super) fn new(address: StoreAddress, timeout: Duration, counts: Arc<Counts>) -> Self {
+impl Backend {
+    pub(super) fn new(address: BackendAddress, timeout: Duration, counts: Arc<Counts>) -> Self {
         Self {
             address,
             timeout,
@@ -72,7 +72,7 @@ impl Store {
         // Half, so that a request that must connect learns in time that the backend is down.
         let opened = timeout(self.timeout / 2, Connection::open(&self.address)).await;
         let opened = opened.unwrap_or_else(|_late| Err("it does not take connections".into()));
-        count(if opened.is_ok() { &self.counts.store_connects } else { &self.counts.store_connect_failures });
+        count(if opened.is_ok() { &self.counts.backend_connects } else { &self.counts.backend_connect_failures });
         opened.inspect_err(|why| self.lose(why))
     }
 
@@ -80,7 +80,7 @@ impl Store {
         why.clone_into(&mut lock(&self.why));
         if !self.is_gone.swap(true, Ordering::AcqRel) {
             self.failures.fetch_add(1, Ordering::AcqRel);
-            tracing::warn!("the store {} is not there: {why}; requests are refused until it is", self.address);
+            tracing::warn!("the backend {} is not there: {why}; requests are refused until it is", self.address);
         }
         self.lost.notify_one();
     }
@@ -107,7 +107,7 @@ impl Store {
             // Dropped: it is not known here which pool needs a connection.
             if self.connect().await.is_ok() {
                 self.is_gone.store(false, Ordering::Release);
-                tracing::warn!("the store {} takes connections again", self.address);
+                tracing::warn!("the backend {} takes connections again", self.address);
             } else {
                 self.failures.fetch_add(1, Ordering::AcqRel);
             }
@@ -118,14 +118,14 @@ impl Store {
 /// Backend connections: one per request in progress, up to a limit.
 #[derive(Debug)]
 pub(super) struct Pool {
-    store: Arc<Store>,
+    backend: Arc<Backend>,
     places: Semaphore,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Pool {
-    pub(super) fn new(store: Arc<Store>, connections: usize) -> Self {
-        Self { store, places: Semaphore::new(connections), idle: Mutex::default() }
+    pub(super) fn new(backend: Arc<Backend>, connections: usize) -> Self {
+        Self { backend, places: Semaphore::new(connections), idle: Mutex::default() }
     }
 
     /// Returns a connection whose responses have all been read.
@@ -134,30 +134,34 @@ impl Pool {
     }
 
     /// Asks the backend within its timeout, after at most as long a wait for a connection. `is_wanted`: whether the client still waits.
-    pub(super) async fn ask(&self, request: &StoreRequest<'_>, is_wanted: impl Fn() -> bool) -> Result<Reply, Failure> {
-        let (store, counts) = (&*self.store, &self.store.counts);
+    pub(super) async fn ask(
+        &self,
+        request: &BackendRequest<'_>,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<Reply, Failure> {
+        let (backend, counts) = (&*self.backend, &self.backend.counts);
         let mut written = Vec::new();
-        if let Err(unsupported) = store.address.dialect.write(request, clock::unix().as_secs(), &mut written) {
-            count(&counts.store_unsupported);
+        if let Err(unsupported) = backend.address.dialect.write(request, clock::unix().as_secs(), &mut written) {
+            count(&counts.backend_unsupported);
             return Err(Failure::Refused(unsupported.to_string()));
         }
-        let Ok(Ok(_place)) = timeout(store.timeout, self.places.acquire()).await else {
+        let Ok(Ok(_place)) = timeout(backend.timeout, self.places.acquire()).await else {
             count(&counts.stream_slots_taken);
-            return Err(Failure::Refused("too many requests wait for the store".into()));
+            return Err(Failure::Refused("too many requests wait for the backend".into()));
         };
         if !is_wanted() {
             return Err(Failure::NotWanted);
         }
-        if let Ok(outcome) = timeout(store.timeout, self.ask_now(request, &written)).await {
+        if let Ok(outcome) = timeout(backend.timeout, self.ask_now(request, &written)).await {
             outcome
         } else {
             // The dropped future has closed the connection.
-            count(&counts.store_timeouts);
-            Err(Failure::Refused("the store does not answer".into()))
+            count(&counts.backend_timeouts);
+            Err(Failure::Refused("the backend does not answer".into()))
         }
     }
 
-    async fn ask_now(&self, request: &StoreRequest<'_>, written: &[u8]) -> Result<Reply, Failure> {
+    async fn ask_now(&self, request: &BackendRequest<'_>, written: &[u8]) -> Result<Reply, Failure> {
         let mut kept = self.idle();
         loop {
             let is_kept = kept.is_some();
@@ -167,12 +171,12 @@ impl Pool {
             };
             match connection.ask(request, written).await {
                 Ok(said) => {
-                    self.store.answered();
+                    self.backend.answered();
                     return self.said(request, said, connection);
                 }
                 // The backend may have closed it before reading the request. Repeating a read is safe.
-                Err(Break::Closed { began: false }) if is_kept && matches!(request, StoreRequest::Get { .. }) => {
-                    count(&self.store.counts.store_closed_idle);
+                Err(Break::Closed { began: false }) if is_kept && matches!(request, BackendRequest::Get { .. }) => {
+                    count(&self.backend.counts.backend_closed_idle);
                 }
                 Err(broken) => return Err(self.broken(&broken, connection.has_answered)),
             }
@@ -180,10 +184,10 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Connection, Failure> {
-        let connected = if self.store.is_gone() { Err(String::new()) } else { self.store.connect().await };
+        let connected = if self.backend.is_gone() { Err(String::new()) } else { self.backend.connect().await };
         connected.map_err(|_why| {
-            count(&self.store.counts.store_gone);
-            Failure::Refused("the store is not there".into())
+            count(&self.backend.counts.backend_gone);
+            Failure::Refused("the backend is not there".into())
         })
     }
 
@@ -193,17 +197,17 @@ impl Pool {
             let connection = lock(&self.idle).pop()?;
             match connection.since() {
                 Since::Nothing => return Some(connection),
-                Since::Closed => count(&self.store.counts.store_closed_idle),
-                Since::SpokeUnasked => count(&self.store.counts.store_spoke_unasked),
+                Since::Closed => count(&self.backend.counts.backend_closed_idle),
+                Since::SpokeUnasked => count(&self.backend.counts.backend_spoke_unasked),
             }
         }
     }
 
-    fn said(&self, request: &StoreRequest<'_>, said: Said, connection: Connection) -> Result<Reply, Failure> {
+    fn said(&self, request: &BackendRequest<'_>, said: Said, connection: Connection) -> Result<Reply, Failure> {
         let is_refusal = matches!(said, Said::Refused(_));
         // memcached may read the value of a refused SET as commands and answer these too.
         let may_say_more =
-            self.store.address.dialect == Dialect::Memcached && matches!(request, StoreRequest::Set { .. });
+            self.backend.address.dialect == Dialect::Memcached && matches!(request, BackendRequest::Set { .. });
         if !(is_refusal && may_say_more) {
             self.give_back(Some(connection));
         }
@@ -212,27 +216,27 @@ impl Pool {
             Said::Missing => Ok(Reply::Missing),
             Said::Done => Ok(Reply::Done),
             Said::Refused(why) => {
-                count(&self.store.counts.store_refused);
-                tracing::debug!("the store {} refuses: {why}", self.store.address);
-                Err(Failure::Refused(format!("the store says {why}")))
+                count(&self.backend.counts.backend_refused);
+                tracing::debug!("the backend {} refuses: {why}", self.backend.address);
+                Err(Failure::Refused(format!("the backend says {why}")))
             }
         }
     }
 
     /// If the connection never gave a response, the backend does not work.
     fn broken(&self, broken: &Break, has_answered: bool) -> Failure {
-        let counts = &self.store.counts;
+        let counts = &self.backend.counts;
         let (counter, why) = match broken {
-            Break::Closed { .. } => (&counts.store_gone, "the store closed the connection".to_owned()),
-            Break::Wrong(Wrong::TooLong) => (&counts.store_too_long, Wrong::TooLong.to_string()),
-            Break::Wrong(wrong) => (&counts.store_garbage, format!("the store sends {wrong}")),
+            Break::Closed { .. } => (&counts.backend_gone, "the backend closed the connection".to_owned()),
+            Break::Wrong(Wrong::TooLong) => (&counts.backend_too_long, Wrong::TooLong.to_string()),
+            Break::Wrong(wrong) => (&counts.backend_garbage, format!("the backend sends {wrong}")),
         };
         count(counter);
         let is_too_long = matches!(broken, Break::Wrong(Wrong::TooLong));
         if !has_answered && !is_too_long {
-            self.store.lose(&why);
+            self.backend.lose(&why);
         } else if matches!(broken, Break::Wrong(_)) && !is_too_long {
-            tracing::debug!("{why}: {}", self.store.address);
+            tracing::debug!("{why}: {}", self.backend.address);
         }
         Failure::Refused(why)
     }

@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_replicas::store::{Answer, Dialect};
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+use midflight_replicas::backend::{Answer, Dialect};
+use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX};
 
 fuzz_target!(|said: &[u8]| {
     let key = b"user:17";
-    let set = StoreRequest::Set { key, value: b"Ada", flags: 0, expires_s: 0 };
+    let set = BackendRequest::Set { key, value: b"Ada", flags: 0, expires_s: 0 };
     for dialect in [Dialect::Memcached, Dialect::Redis { database: 0 }] {
-        for request in [StoreRequest::Get { key }, set, StoreRequest::Delete { key }] {
+        for request in [BackendRequest::Get { key }, set, BackendRequest::Delete { key }] {
             if let Ok(Some((answer, length))) = dialect.read(&request, said) {
                 assert_eq!(dialect.read(&request, &said[..length]), Ok(Some((answer, length))));
                 assert_eq!(dialect.read(&request, &said[..length - 1]), Ok(None));

@@ -6,13 +6,13 @@ mod parse;
 mod write;
 
 pub use layout::*;
-pub use parse::{StoreReject, parse_answer, parse_request};
+pub use parse::{BackendReject, parse_answer, parse_request};
 pub use write::{write_answer, write_request};
 
 /// "MFNS": begins each request and response.
-pub const STORE_MAGIC: u32 = 0x4D46_4E53;
+pub const BACKEND_MAGIC: u32 = 0x4D46_4E53;
 /// Version of the format.
-pub const STORE_VERSION: u8 = 1;
+pub const BACKEND_VERSION: u8 = 1;
 /// Longest key in bytes, as in memcached.
 pub const KEY_MAX: usize = 250;
 /// Longest value, in bytes.
@@ -22,7 +22,7 @@ pub const REASON_MAX: usize = 200;
 
 codes! {
     /// Operation of a request.
-    StoreOperation {
+    BackendOperation {
         /// Gets the value of a key.
         Get = 1,
         /// Sets a value; only over TCP.
@@ -32,7 +32,7 @@ codes! {
     }
 
     /// Status of a response.
-    StoreStatus {
+    BackendStatus {
         /// To GET: the value follows.
         Value = 1,
         /// To GET in a datagram: the value does not fit; get it over TCP.
@@ -50,7 +50,7 @@ codes! {
 
 /// A request to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreRequest<'a> {
+pub enum BackendRequest<'a> {
     /// Gets the value of a key.
     Get {
         /// 1 to [`KEY_MAX`] bytes without spaces and control characters.
@@ -76,7 +76,7 @@ pub enum StoreRequest<'a> {
 
 /// A response of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreAnswer<'a> {
+pub enum BackendAnswer<'a> {
     /// The key's value.
     Value {
         /// Bytes of the value.

@@ -1,7 +1,7 @@
 //! memcached's text protocol: `get`, `set` and `delete` with one key.
 
 use super::{Answer, Read, Wrong, line, number, raw_line, text, value};
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX};
 use std::io::Write as _;
 
 /// memcached reads an expiry above 30 days as Unix time, in seconds.
@@ -9,11 +9,11 @@ const LONGEST_EXPIRY_S: u64 = 30 * 86_400;
 /// memcached parses dates as signed 32-bit numbers.
 const LATEST_DATE_S: u64 = i32::MAX as u64;
 
-pub(super) fn write(request: &StoreRequest<'_>, unix_s: u64, to: &mut Vec<u8>) {
+pub(super) fn write(request: &BackendRequest<'_>, unix_s: u64, to: &mut Vec<u8>) {
     match *request {
-        StoreRequest::Get { key } => to.extend_from_slice(&[b"get ", key, b"\r\n"].concat()),
-        StoreRequest::Delete { key } => to.extend_from_slice(&[b"delete ", key, b"\r\n"].concat()),
-        StoreRequest::Set { key, value, flags, expires_s } => {
+        BackendRequest::Get { key } => to.extend_from_slice(&[b"get ", key, b"\r\n"].concat()),
+        BackendRequest::Delete { key } => to.extend_from_slice(&[b"delete ", key, b"\r\n"].concat()),
+        BackendRequest::Set { key, value, flags, expires_s } => {
             to.extend_from_slice(b"set ");
             to.extend_from_slice(key);
             // Writing to a Vec cannot fail.
@@ -29,8 +29,8 @@ fn expiry(expires_s: u64, unix_s: u64) -> u64 {
     if expires_s <= LONGEST_EXPIRY_S { expires_s } else { unix_s.saturating_add(expires_s).min(LATEST_DATE_S) }
 }
 
-pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
-    if let StoreRequest::Get { key } = request
+pub(super) fn read<'a>(request: &BackendRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
+    if let BackendRequest::Get { key } = request
         && bytes.starts_with(b"VALUE ")
     {
         return read_value(key, bytes);
@@ -38,9 +38,9 @@ pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> 
     let Some((first, length)) = line(bytes)? else { return Ok(None) };
     let done = |answer| Ok(Some((answer, length)));
     match (request, first) {
-        (StoreRequest::Get { .. }, "END") | (StoreRequest::Delete { .. }, "NOT_FOUND") => done(Answer::Missing),
-        (StoreRequest::Set { .. }, "STORED") | (StoreRequest::Delete { .. }, "DELETED") => done(Answer::Done),
-        (StoreRequest::Set { .. }, "NOT_STORED") | (_, "ERROR") => done(Answer::Refused(first)),
+        (BackendRequest::Get { .. }, "END") | (BackendRequest::Delete { .. }, "NOT_FOUND") => done(Answer::Missing),
+        (BackendRequest::Set { .. }, "STORED") | (BackendRequest::Delete { .. }, "DELETED") => done(Answer::Done),
+        (BackendRequest::Set { .. }, "NOT_STORED") | (_, "ERROR") => done(Answer::Refused(first)),
         _ if first.starts_with("SERVER_ERROR ") || first.starts_with("CLIENT_ERROR ") => done(Answer::Refused(first)),
         _ => Err(Wrong::Garbage("a line that answers nothing")),
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_wire::replicas::store::{parse_answer, parse_request, write_answer, write_request};
+use midflight_wire::replicas::backend::{parse_answer, parse_request, write_answer, write_request};
 
 fuzz_target!(|stream: &[u8]| {
     let mut rest = stream;

@@ -5,10 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
     /// A request to an agent; then its key and value.
-    pub struct StoreAsk {
+    pub struct BackendAsk {
         pub magic: U32,
         pub version: u8,
-        /// A [`super::StoreOperation`].
+        /// A [`super::BackendOperation`].
         pub operation: u8,
         pub key_length: u8,
         pub reserved: u8,
@@ -20,10 +20,10 @@ layout! {
     }
 
     /// A response; then its content.
-    pub struct StoreTell {
+    pub struct BackendTell {
         pub magic: U32,
         pub version: u8,
-        /// A [`super::StoreStatus`].
+        /// A [`super::BackendStatus`].
         pub status: u8,
         pub reserved: U16,
         /// The flags of the SET.

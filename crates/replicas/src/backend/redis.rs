@@ -1,16 +1,16 @@
 //! Redis's RESP, version 2: `GET`, `SET` and `DEL` with one key, and `SELECT` as the greeting.
 
 use super::{Answer, Read, Unsupported, Wrong, line, number, value};
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX};
+use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX};
 use std::io::Write as _;
 
-pub(super) fn write(request: &StoreRequest<'_>, to: &mut Vec<u8>) -> Result<(), Unsupported> {
+pub(super) fn write(request: &BackendRequest<'_>, to: &mut Vec<u8>) -> Result<(), Unsupported> {
     match *request {
-        StoreRequest::Get { key } => command(&[b"GET", key], to),
-        StoreRequest::Delete { key } => command(&[b"DEL", key], to),
-        StoreRequest::Set { flags: 1.., .. } => return Err(Unsupported::Flags),
-        StoreRequest::Set { key, value, expires_s: 0, .. } => command(&[b"SET", key, value], to),
-        StoreRequest::Set { key, value, expires_s, .. } => {
+        BackendRequest::Get { key } => command(&[b"GET", key], to),
+        BackendRequest::Delete { key } => command(&[b"DEL", key], to),
+        BackendRequest::Set { flags: 1.., .. } => return Err(Unsupported::Flags),
+        BackendRequest::Set { key, value, expires_s: 0, .. } => command(&[b"SET", key, value], to),
+        BackendRequest::Set { key, value, expires_s, .. } => {
             command(&[b"SET", key, value, b"EX", expires_s.to_string().as_bytes()], to);
         }
     }
@@ -30,11 +30,11 @@ fn command(words: &[&[u8]], to: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn read<'a>(request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
+pub(super) fn read<'a>(request: &BackendRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
     match request {
-        StoreRequest::Get { .. } => read_value(bytes),
-        StoreRequest::Set { .. } => read_ok(bytes),
-        StoreRequest::Delete { .. } => read_line(bytes, |line| match line {
+        BackendRequest::Get { .. } => read_value(bytes),
+        BackendRequest::Set { .. } => read_ok(bytes),
+        BackendRequest::Delete { .. } => read_line(bytes, |line| match line {
             ":0" => Some(Answer::Missing),
             ":1" => Some(Answer::Done),
             _ => None,

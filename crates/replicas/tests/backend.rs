@@ -2,30 +2,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use midflight_replicas::store::{Answer, At, Dialect, StoreAddress, Unsupported, Wrong};
-use midflight_wire::replicas::store::{StoreRequest, VALUE_MAX, is_key};
+use midflight_replicas::backend::{Answer, At, BackendAddress, Dialect, Unsupported, Wrong};
+use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX, is_key};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 const MEMCACHED: Dialect = Dialect::Memcached;
 const REDIS: Dialect = Dialect::Redis { database: 0 };
-const GET: StoreRequest<'_> = StoreRequest::Get { key: b"user:17" };
-const SET: StoreRequest<'_> = set(0, 0);
-const DELETE: StoreRequest<'_> = StoreRequest::Delete { key: b"user:17" };
+const GET: BackendRequest<'_> = BackendRequest::Get { key: b"user:17" };
+const SET: BackendRequest<'_> = set(0, 0);
+const DELETE: BackendRequest<'_> = BackendRequest::Delete { key: b"user:17" };
 const NOW: u64 = 1_800_000_000;
 
-const fn set(flags: u32, expires_s: u32) -> StoreRequest<'static> {
-    StoreRequest::Set { key: b"user:17", value: b"A\r\nB", flags, expires_s }
+const fn set(flags: u32, expires_s: u32) -> BackendRequest<'static> {
+    BackendRequest::Set { key: b"user:17", value: b"A\r\nB", flags, expires_s }
 }
 
-fn written(dialect: Dialect, request: &StoreRequest<'_>) -> String {
+fn written(dialect: Dialect, request: &BackendRequest<'_>) -> String {
     let mut bytes = Vec::new();
     dialect.write(request, NOW, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
-fn read<'a>(dialect: Dialect, request: &StoreRequest<'_>, said: &'a str) -> Result<Answer<'a>, Wrong> {
+fn read<'a>(dialect: Dialect, request: &BackendRequest<'_>, said: &'a str) -> Result<Answer<'a>, Wrong> {
     let bytes = said.as_bytes();
     for length in 0..bytes.len() {
         match dialect.read(request, &bytes[..length]) {
@@ -90,10 +90,10 @@ fn n8_every_key_is_read_back() {
     for byte in (0..=u8::MAX).filter(|byte| is_key(&[*byte])) {
         for key in [vec![byte], vec![0xc2, byte], vec![b'a', byte, b'b']].into_iter().filter(|key| is_key(key)) {
             let answer = [b"VALUE ", &key[..], b" 0 1\r\nA\r\nEND\r\n"].concat();
-            let request = StoreRequest::Get { key: &key };
+            let request = BackendRequest::Get { key: &key };
             let expected = Ok(Some((Answer::Value { value: b"A", flags: 0 }, answer.len())));
             assert_eq!(MEMCACHED.read(&request, &answer), expected, "{key:?}");
-            let other = StoreRequest::Get { key: b"other" };
+            let other = BackendRequest::Get { key: b"other" };
             assert_eq!(MEMCACHED.read(&other, &answer), Err(Wrong::Garbage("another key")));
         }
     }
@@ -199,35 +199,35 @@ fn n8_what_is_too_long_is_refused_before_it_has_come() {
 }
 
 #[test]
-fn n8_text_of_a_store_that_is_no_text_is_garbage() {
+fn n8_text_of_a_backend_that_is_no_text_is_garbage() {
     for said in [&b"-\xff\r\n"[..], b"-\x1b[2J\r\n", b"-a\rb\r\n"] {
         assert!(matches!(REDIS.read(&GET, said), Err(Wrong::Garbage(_))), "{said:?}");
     }
 }
 
 #[test]
-fn where_a_store_is_can_be_written_in_one_word() {
-    let store = |dialect, at| Ok(StoreAddress { dialect, at });
+fn where_a_backend_is_can_be_written_in_one_word() {
+    let backend = |dialect, at| Ok(BackendAddress { dialect, at });
     let tcp = |place: &str| At::Tcp(place.into());
     let third = Dialect::Redis { database: 3 };
     for (text, is) in [
-        ("memcached://127.0.0.1:11211", store(MEMCACHED, tcp("127.0.0.1:11211"))),
-        ("memcached://cache", store(MEMCACHED, tcp("cache:11211"))),
-        ("memcached://[::1]", store(MEMCACHED, tcp("[::1]:11211"))),
-        ("memcached:///run/x.sock", store(MEMCACHED, At::Unix("/run/x.sock".into()))),
-        ("redis://127.0.0.1", store(REDIS, tcp("127.0.0.1:6379"))),
-        ("redis://[::1]:6380/3", store(third, tcp("[::1]:6380"))),
-        ("redis://cache:6379/", store(REDIS, tcp("cache:6379"))),
-        ("redis+unix:///run/redis.sock", store(REDIS, At::Unix("/run/redis.sock".into()))),
+        ("memcached://127.0.0.1:11211", backend(MEMCACHED, tcp("127.0.0.1:11211"))),
+        ("memcached://cache", backend(MEMCACHED, tcp("cache:11211"))),
+        ("memcached://[::1]", backend(MEMCACHED, tcp("[::1]:11211"))),
+        ("memcached:///run/x.sock", backend(MEMCACHED, At::Unix("/run/x.sock".into()))),
+        ("redis://127.0.0.1", backend(REDIS, tcp("127.0.0.1:6379"))),
+        ("redis://[::1]:6380/3", backend(third, tcp("[::1]:6380"))),
+        ("redis://cache:6379/", backend(REDIS, tcp("cache:6379"))),
+        ("redis+unix:///run/redis.sock", backend(REDIS, At::Unix("/run/redis.sock".into()))),
     ] {
-        let read = text.parse::<StoreAddress>();
+        let read = text.parse::<BackendAddress>();
         assert_eq!(read, is, "{text}");
         assert_eq!(read.clone().unwrap().to_string().parse(), read, "{text}");
     }
 }
 
 #[test]
-fn a_word_that_names_no_store_is_refused_with_the_reason() {
+fn a_word_that_names_no_backend_is_refused_with_the_reason() {
     for (text, why) in [
         ("127.0.0.1:11211", "no ://"),
         ("http://127.0.0.1", "neither memcached nor Redis"),
@@ -242,12 +242,12 @@ fn a_word_that_names_no_store_is_refused_with_the_reason() {
         ("redis://cache/+1", "database"),
         ("redis://:secret@cache", "passwords"),
     ] {
-        let error = text.parse::<StoreAddress>().unwrap_err().to_string();
+        let error = text.parse::<BackendAddress>().unwrap_err().to_string();
         assert!(error.contains(why) && error.contains("memcached://HOST:PORT"), "{text}: {error}");
     }
 }
 
-fn requests() -> impl Strategy<Value = StoreRequest<'static>> {
+fn requests() -> impl Strategy<Value = BackendRequest<'static>> {
     prop::sample::select(vec![GET, SET, DELETE])
 }
 
@@ -259,7 +259,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
 
     #[test]
-    fn n8_any_bytes_of_a_store_are_an_answer_or_wrong(dialect in dialects(), request in requests(), bytes in vec(any::<u8>(), 0..2_000)) {
+    fn n8_any_bytes_of_a_backend_are_an_answer_or_wrong(dialect in dialects(), request in requests(), bytes in vec(any::<u8>(), 0..2_000)) {
         if let Ok(Some((_, length))) = dialect.read(&request, &bytes) {
             prop_assert!(length <= bytes.len());
         }

@@ -7,9 +7,9 @@ mod address;
 mod memcached;
 mod redis;
 
-pub use address::{AddressError, At, StoreAddress};
+pub use address::{AddressError, At, BackendAddress};
 
-use midflight_wire::replicas::store::StoreRequest;
+use midflight_wire::replicas::backend::BackendRequest;
 use thiserror::Error;
 
 const LINE_MAX: usize = 1_024;
@@ -71,7 +71,7 @@ impl Dialect {
     ///
     /// # Errors
     /// If the backend does not support it; nothing was appended.
-    pub fn write(self, request: &StoreRequest<'_>, unix_s: u64, to: &mut Vec<u8>) -> Result<(), Unsupported> {
+    pub fn write(self, request: &BackendRequest<'_>, unix_s: u64, to: &mut Vec<u8>) -> Result<(), Unsupported> {
         match self {
             Self::Memcached => memcached::write(request, unix_s, to),
             Self::Redis { .. } => redis::write(request, to)?,
@@ -103,7 +103,7 @@ impl Dialect {
     ///
     /// # Errors
     /// As soon as the bytes cannot become a valid response.
-    pub fn read<'a>(self, request: &StoreRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
+    pub fn read<'a>(self, request: &BackendRequest<'_>, bytes: &'a [u8]) -> Read<'a> {
         match self {
             Self::Memcached => memcached::read(request, bytes),
             Self::Redis { .. } => redis::read(request, bytes),
