@@ -48,7 +48,7 @@ def watch(bench):
     config = directory / "store.toml"
     # Long leases: four browsers and other tests share the machine, and the leader shall stay the same.
     reads = 'reads = "flair"'
-    text = bench.run("kv", "init", "--port", str(free_port()))
+    text = bench.run("store", "init", "--port", str(free_port()))
     assert reads in text, text
     config.write_text(text.replace(reads, f"{reads}\n{TIMING}"))
     switch, said = bench.started("switch", "--config", config, "--http", "127.0.0.1:0")

@@ -22,7 +22,7 @@ pub mod submitting {
     pub use crate::commands::submit::argument;
 }
 
-pub use commands::switch::{Common as SwitchArgs, Named as NamedProgram, OtherEngine, run_reads_in, run_tasks_in};
+pub use commands::switch::{Common as SwitchArgs, Named as NamedProgram, OtherEngine, run_store_in, run_tasks_in};
 pub use commands::{Command, run};
 
 use clap::Parser;

@@ -1,4 +1,4 @@
-//! The operator's socket of a process, for `midflight purge` (a switch) and `midflight kv members` (a replica).
+//! The operator's socket of a process, for `midflight purge` (a switch) and `midflight store members` (a replica).
 
 use anyhow::{Context, Result};
 use midflight_control::admin;

@@ -6,11 +6,11 @@ use anyhow::Result;
 use midflight_control::ShellCounters;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::reads::{
+use midflight_control::store::{
     ReplicaAnswer, ReplicaName, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable, ToReplica, socket_path,
 };
 use midflight_control::watch::{Looking, Observer};
-use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
+use midflight_host::store::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -46,7 +46,7 @@ impl RunningReplica {
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
         let path = socket_path(member.address);
-        let socket = OperatorSocket::bind(Some(path), true, "midflight kv members")?;
+        let socket = OperatorSocket::bind(Some(path), true, "midflight store members")?;
         let config = set.replica_config(id, start, rand::random());
         let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
         let process = Arc::new(ReplicaProcess::start_listening(options, links, on_failure)?);

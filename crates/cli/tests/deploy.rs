@@ -52,7 +52,7 @@ fn every_subcommand_has_a_manual_page_that_man_renders() {
     let pages = std::fs::read_dir(directory.path("man1")).unwrap();
     let pages: Vec<_> = pages.map(|page| page.unwrap().path().display().to_string()).collect();
     assert!(said.stdout.starts_with(&format!("{} pages in ", pages.len())) && pages.len() > 40, "{said:?}");
-    for name in ["midflight.1", "midflight-map.1", "midflight-kv-get.1", "midflight-kv-put.1"] {
+    for name in ["midflight.1", "midflight-map.1", "midflight-store-get.1", "midflight-store-put.1"] {
         assert!(pages.iter().any(|page| page.ends_with(&format!("/{name}"))), "no {name}");
     }
     let page = std::fs::read_to_string(directory.path("man1/midflight-submit.1")).unwrap();

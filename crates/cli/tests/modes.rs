@@ -101,7 +101,7 @@ fn a_store_of_up_is_private() {
     let place = Place::new("modes-up-store");
     let up = place.start(&["up", "--store", "--listen", "127.0.0.1:0", "--http", "off", "--data", "data"]);
     let store = up.first_line.split([' ', ',']).nth(2).unwrap().to_owned();
-    place.run(&["kv", "put", "a", "1", "--switch", &store]);
+    place.run(&["store", "put", "a", "1", "--switch", &store]);
     place.assert_made(Some(&up), &["work/data", "data/cluster", "data/1", "1/identity", "1/log-1"]);
     drop(up);
     let up = place.start(&["up", "--store", "--listen", "127.0.0.1:0", "--http", "off"]);
@@ -112,7 +112,7 @@ fn a_store_of_up_is_private() {
 fn a_replica_is_private() {
     let place = Place::new("modes-replica");
     let port = common::free_address().port().to_string();
-    let config = place.run(&["kv", "init", "--port", &port, "--replicas", "1"]).stdout;
+    let config = place.run(&["store", "init", "--port", &port, "--replicas", "1"]).stdout;
     let config = place.0.write("store.toml", &config);
     let replica = place.start(&["replica", "--config", &config, "--id", "1", "--data", "a/b", "--new"]);
     place.assert_made(Some(&replica), &["work/a", "a/b", "b/identity", "b/log-1"]);
@@ -124,7 +124,7 @@ fn a_replica_takes_from_others_what_they_could_read() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new("modes-replica-old");
     let port = common::free_address().port().to_string();
-    let config = place.run(&["kv", "init", "--port", &port, "--replicas", "1"]).stdout;
+    let config = place.run(&["store", "init", "--port", &port, "--replicas", "1"]).stdout;
     let config = place.0.write("store.toml", &config);
     let args = ["replica", "--config", &config, "--id", "1", "--data", "data"];
     let replica = place.start(&[&args[..], &["--new"]].concat());
@@ -215,7 +215,7 @@ impl Drop for Submitter {
 fn sockets_of_operators_are_private() {
     let place = Place::new("modes-switch");
     let port = common::free_address().port().to_string();
-    let config = place.run(&["kv", "init", "--port", &port]).stdout;
+    let config = place.run(&["store", "init", "--port", &port]).stdout;
     let config = place.0.write("store.toml", &config);
     let listen = format!("127.0.0.1:{port}");
     let _store = place.start(&["switch", "--config", &config, "--listen", &listen, "--http", "off"]);

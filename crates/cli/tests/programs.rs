@@ -22,8 +22,8 @@ fn a_store_keeps_what_it_is_given() {
     let data = directory.path("data");
     let up = Running::start(&["up", "--store", "--data", &data, "--listen", "127.0.0.1:0", "--http", "off"]);
     let switch = up.address().to_string();
-    assert_eq!(run(&["kv", "put", "greeting", "hello", "--switch", &switch]).code, Some(0));
-    let said = run(&["kv", "get", "greeting", "--switch", &switch]);
+    assert_eq!(run(&["store", "put", "greeting", "hello", "--switch", &switch]).code, Some(0));
+    let said = run(&["store", "get", "greeting", "--switch", &switch]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "hello\n"));
 }
 

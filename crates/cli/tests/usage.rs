@@ -20,7 +20,9 @@ fn a_wrong_flag_is_named_with_what_is_similar() {
 fn every_subcommand_has_examples_and_exit_codes() {
     let plain = ["switch", "executor", "up", "submit", "map", "status", "top", "completions", "man"];
     let plain = [&plain[..], &["controller", "controller status", "controller operator"]].concat();
-    let plain = [&plain[..], &["agent", "replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();
+    let plain =
+        [&plain[..], &["agent", "replica", "store", "store status", "store members", "store policy", "store init"]]
+            .concat();
     let plain = [&plain[..], &["submitter", "job", "job list", "job show", "job wait", "job output"]].concat();
     let plain = [&plain[..], &["job cancel", "job remove", "job status"]].concat();
     let with_results = vec!["plan"];

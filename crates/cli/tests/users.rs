@@ -102,11 +102,11 @@ fn t13_up_store_takes_nothing_from_other_users() {
     };
     let up = start("one", &common::free_address().to_string());
     let switch = up.address().to_string();
-    let said = run(&["kv", "put", "secret", "value", "--switch", &switch]);
+    let said = run(&["store", "put", "secret", "value", "--switch", &switch]);
     assert_eq!(said.code, Some(0), "{said:?}");
     if can_be_nobody() {
-        assert_not_served(&["kv", "get", "secret", "--switch", &switch]);
-        assert_not_served(&["kv", "put", "secret", "other", "--switch", &switch]);
+        assert_not_served(&["store", "get", "secret", "--switch", &switch]);
+        assert_not_served(&["store", "put", "secret", "other", "--switch", &switch]);
         for file in ["", "/1", "/1/identity", "/cluster"] {
             let open = std::fs::metadata(directory.path(&format!("one{file}"))).unwrap();
             assert_eq!(std::os::unix::fs::MetadataExt::mode(&open) & 0o077, 0, "{file}");
@@ -118,7 +118,7 @@ fn t13_up_store_takes_nothing_from_other_users() {
     drop(up);
     let _up = start("one", &switch);
     assert_eq!(number_of(&directory, "one"), number, "kept with its data");
-    let said = run(&["kv", "get", "secret", "--switch", &switch]);
+    let said = run(&["store", "get", "secret", "--switch", &switch]);
     assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
 }
 
@@ -156,7 +156,7 @@ fn a_store_without_a_kept_number_goes_on() {
     drop(Running::start(&up));
     std::fs::remove_file(directory.path("data/cluster")).unwrap();
     let _up = Running::start(&up);
-    let said = run(&["kv", "put", "a", "1", "--switch", &listen]);
+    let said = run(&["store", "put", "a", "1", "--switch", &listen]);
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 

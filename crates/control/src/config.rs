@@ -70,7 +70,7 @@ pub struct SwitchTable {
     pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
-    /// The socket for `midflight purge` and `midflight kv policy`: a path, "auto" or "".
+    /// The socket for `midflight purge` and `midflight store policy`: a path, "auto" or "".
     pub admin: String,
 }
 
@@ -253,7 +253,7 @@ fn parsed<E: serde::de::Error>(text: &str, such_as: &str) -> Result<SocketAddr, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reads::ReadsTable;
+    use crate::store::StoreTable;
 
     fn parse(text: &str) -> Result<Config, String> {
         Config::parse(text, Path::new("m.toml")).map_err(|error| error.to_string())
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn the_guide_lists_every_key_of_a_store() {
         let guide = include_str!("../../../docs/configuration.md");
-        let (of_program, of_set) = ReadsTable::DEFAULT_TOML.split_once("# [[reads.set]]").unwrap();
+        let (of_program, of_set) = StoreTable::DEFAULT_TOML.split_once("# [[store.set]]").unwrap();
         let key = |text: &str| text.split_once(" = ").map(|(key, _)| key.trim().to_owned());
         let plain = of_program.lines().filter(|line| !line.starts_with('#')).filter_map(key);
         let in_comments = of_set.lines().filter_map(|line| line.strip_prefix("# ")).filter_map(key);
@@ -305,7 +305,7 @@ mod tests {
         };
         let of_tables = ["timing", "bounds"].into_iter().flat_map(of_table);
         let keys = plain.chain(in_comments.into_iter().map(|key| format!("set.{key}"))).chain(of_tables);
-        let keys: Vec<_> = keys.map(|key| format!("reads.{key}")).collect();
+        let keys: Vec<_> = keys.map(|key| format!("store.{key}")).collect();
         assert_eq!(keys.len(), 25, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");

@@ -21,13 +21,13 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
         ],
     ),
     (
-        "reads",
+        "store",
         &[
-            "include/midflight/reads.h",
-            "include/midflight/reads_verdict.h",
-            "include/midflight/reads_wire.h",
-            "src/reads/state.h",
-            "src/reads_setup.c",
+            "include/midflight/store.h",
+            "include/midflight/store_verdict.h",
+            "include/midflight/store_wire.h",
+            "src/store/state.h",
+            "src/store_setup.c",
         ],
     ),
     (

@@ -6,7 +6,7 @@
 //! | [`Native`] | the soft engine in this process: a safe interface to a program in C |
 //! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
 //! | [`tasks`] | the tasks program: the cluster's task queue |
-//! | [`reads`] | the reads program: sends each read to an up-to-date replica |
+//! | [`store`] | the store program: sends each read to an up-to-date replica |
 //!
 //! `lab/spec` has the reference models: what the protocols require for each packet. `lab/asic` runs the programs in the model of a switch's
 //! pipeline.
@@ -23,8 +23,8 @@ mod native;
 mod out;
 pub mod program;
 mod raw;
-pub mod reads;
 pub mod replicas;
+pub mod store;
 mod survey;
 pub mod tasks;
 mod verdict;

@@ -20,9 +20,8 @@
 //! | `pending` | an outcome that threads wait for |
 //! | `failing` | ends the process when a part of it fails |
 //! | `poller` | lets one waiting thread poll the socket |
-//! | `kv` | a client of the store |
+//! | `store` | a client of the store, and a replica (feature `replica`) |
 //! | `cache` | a client of a replicated cache |
-//! | `replica` | a replica of the store (feature `replica`) |
 //! | `replicas` | selector, keeper and controller (feature `operator`) |
 //! | `ring` | datagrams between threads |
 //! | `agent` | agent for memcached or Redis (feature `agent`) |
@@ -55,7 +54,6 @@ mod functions;
 mod futures;
 mod gso;
 mod job;
-pub mod kv;
 pub mod links;
 mod neighbours;
 mod open_files;
@@ -64,8 +62,6 @@ mod poller;
 pub mod privileges;
 mod python;
 mod random;
-#[cfg(feature = "replica")]
-pub mod replica;
 #[cfg(feature = "operator")]
 pub mod replicas;
 mod reply_addresses;
@@ -76,6 +72,7 @@ mod ring;
 mod run_times;
 mod socket;
 mod spill;
+pub mod store;
 mod switch;
 #[cfg(feature = "serde")]
 mod typed;

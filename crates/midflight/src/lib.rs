@@ -14,7 +14,7 @@
 //! | submit tasks from a task and wait for them | [`TaskContext::lend_slot`] |
 //! | give each task a GPU of its own | [`CountedResource`] ([`ExecutorBuilder::count`], [`TaskContext::bundle`]) |
 //! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
-//! | read and write a linearizable store | [`store::KvClient`] |
+//! | read and write a linearizable store | [`store::StoreClient`] |
 //! | read and write a replicated cache | [`cache::CacheClient`] |
 //!
 //! # A cluster in one process
@@ -72,9 +72,9 @@ pub use midflight_tasks::resources::{ResourceError, ResourceNames};
 /// The client of a linearizable store: `docs/store.md` says how to start one.
 ///
 /// ```no_run
-/// use midflight::store::KvClient;
+/// use midflight::store::StoreClient;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let store = KvClient::builder().switch("127.0.0.1:7700".parse()?).connect()?;
+/// let store = StoreClient::builder().switch("127.0.0.1:7700".parse()?).connect()?;
 /// store.put("greeting", "hello")?;
 /// assert_eq!(store.get("greeting")?, Some(b"hello".to_vec()));
 /// assert_eq!(store.incr("visits", 1)?, 1);
@@ -82,8 +82,8 @@ pub use midflight_tasks::resources::{ResourceError, ResourceNames};
 /// # }
 /// ```
 pub mod store {
-    pub use midflight_host::kv::{
-        Answer, Cas, Failure, KvBuilder, KvClient, KvCounts, KvError, KvHandle, Operation, SubmitError,
+    pub use midflight_host::store::{
+        Answer, Cas, Failure, Operation, StoreBuilder, StoreClient, StoreCounts, StoreError, StoreHandle, SubmitError,
     };
 }
 

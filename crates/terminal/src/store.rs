@@ -4,9 +4,9 @@ use crate::usage;
 use anyhow::Result;
 use clap::Args;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::{ANY_CLUSTER, SetTable};
-use midflight_control::{Config, ReadsTable};
-use midflight_host::kv::{KvBuilder, KvClient};
+use midflight_control::store::{ANY_CLUSTER, SetTable};
+use midflight_control::{Config, StoreTable};
+use midflight_host::store::{StoreBuilder, StoreClient};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl WhichSet {
     /// The set as configured.
     pub fn table(&self) -> Result<SetTable> {
         let Some(file) = &self.config else { return Ok(SetTable::on_loopback(ANY_CLUSTER, 3, 1, DEFAULT_PORT)) };
-        let config = Config::<ReadsTable>::load(file).map_err(usage::error)?;
+        let config = Config::<StoreTable>::load(file).map_err(usage::error)?;
         config.program.find(self.set).cloned().map_err(usage::error)
     }
 }
@@ -45,11 +45,11 @@ pub struct WhichStore {
 
 impl WhichStore {
     /// A client, not started yet.
-    pub fn client(&self) -> Result<KvBuilder> {
+    pub fn client(&self) -> Result<StoreBuilder> {
         let table = self.set.table()?;
         // Without a configuration, the number may differ from the default.
         let number = if self.set.config.is_some() { table.number } else { self.set.set.unwrap_or(table.number) };
         let switches = self.switch.as_deref().map_or_else(|| Ok(table.switches), usage::resolve_all)?;
-        Ok(KvClient::builder().switches(switches).set(number).timeout(self.timeout))
+        Ok(StoreClient::builder().switches(switches).set(number).timeout(self.timeout))
     }
 }

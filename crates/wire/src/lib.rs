@@ -11,8 +11,8 @@ mod host;
 mod layout;
 mod mutants;
 mod parse;
-pub mod reads;
 pub mod replicas;
+pub mod store;
 
 pub use builder::{Builder, counting, packet};
 pub use host::Host;

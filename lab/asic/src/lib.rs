@@ -3,11 +3,11 @@
 //! | module | program |
 //! |---|---|
 //! | [`tasks`] | the queue of tasks |
-//! | [`reads`] | the store's switch |
+//! | [`store`] | the store's switch |
 //! | [`replicas`] | the rules of an operator of the cache |
 
-pub mod reads;
 pub mod replicas;
+pub mod store;
 pub mod tasks;
 
 pub use tasks::{AsicConfig, AsicError, AsicTasks, Controller, Counters, Inside, Program, SlotEntry, Turn};

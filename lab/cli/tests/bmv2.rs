@@ -32,7 +32,7 @@ fn wrong_usage_says_what_is_right() {
         (vec!["bmv2", "--interface", "lo"], "serves one address of IPv4: name it by --listen"),
         (vec!["bmv2", "--interface", "lo", "--listen", "[::1]:0"], "serves one address of IPv4"),
         ([&["bmv2"][..], &address].concat(), "serves interfaces: name them"),
-        ([&["bmv2", "--interface", "lo", "--program", "reads"][..], &address].concat(), "for the queue of tasks"),
+        ([&["bmv2", "--interface", "lo", "--program", "store"][..], &address].concat(), "for the queue of tasks"),
     ] {
         let (code, said) = switch(&arguments);
         assert!(code == Some(2) && said.contains(says), "{arguments:?}: {code:?} {said}");

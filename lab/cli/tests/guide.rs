@@ -82,7 +82,7 @@ fn commands_of_the_guide_have_these_flags() {
             assert_eq!(is_of_laboratory, command == "midflight-lab", "{path}: {command} {}", call[0]);
             let depth = match call[0] {
                 "baseline" => 3,
-                "bench" | "cache" | "check" | "job" | "kv" | "load" | "net" | "sim" => 2,
+                "bench" | "cache" | "check" | "job" | "store" | "load" | "net" | "sim" => 2,
                 _ => 1,
             }
             .min(call.len());
@@ -165,15 +165,15 @@ fn metrics_of_the_guide_are_those_of_a_switch() {
 
 #[test]
 fn metrics_of_the_guide_are_those_of_a_replica() {
-    let config = midflight_control::reads::SetTable::on_loopback(1, 1, 1, 7700).replica_config(
+    let config = midflight_control::store::SetTable::on_loopback(1, 1, 1, 7700).replica_config(
         1,
-        midflight_control::reads::ReplicaStart::IsNew,
+        midflight_control::store::ReplicaStart::IsNew,
         1,
     );
-    let replica = midflight_reads::replica::Replica::new(config, Vec::new(), 0).unwrap();
+    let replica = midflight_store::replica::Replica::new(config, Vec::new(), 0).unwrap();
     let shell = [("received".to_owned(), 0)].into();
     let status =
-        midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), replica.times(), shell);
+        midflight_control::store::ReplicaStatus::new(1, &replica.status(0), replica.counters(), replica.times(), shell);
     let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
     assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
 }

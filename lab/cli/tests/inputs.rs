@@ -48,8 +48,8 @@ fn files_without_an_end_are_refused() {
         &["controller", "--config", zero],
         &["controller", "--config", &controller],
         &["controller", "operator", "t", "--config", zero],
-        &["kv", "get", "a", "--config", zero],
-        &["kv", "status", "--config", zero],
+        &["store", "get", "a", "--config", zero],
+        &["store", "status", "--config", zero],
         &["cache", "get", "a", "--cache", zero],
         &["submit", "noop", "--resources", "gpu", "--config", zero],
         &["map", "--joblog", zero, "--resume", "--", "echo"],
@@ -69,7 +69,7 @@ fn files_without_an_end_are_refused() {
 fn an_endless_stdin_is_refused() {
     for args in [
         &["sim", "cell"][..],
-        &["kv", "put", "a", "-", "--switch", "127.0.0.1:9", "--timeout", "100ms"],
+        &["store", "put", "a", "-", "--switch", "127.0.0.1:9", "--timeout", "100ms"],
         &["cache", "set", "a", "-", "--operator", "127.0.0.1:9", "--timeout", "100ms"],
         &["map", "--", "echo"],
     ] {

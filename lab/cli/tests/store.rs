@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const STORE: &str = r#"
-[[reads.set]]
+[[store.set]]
 number = 1
 cluster = 42
 switches = ["127.0.0.1:7700"]
@@ -33,8 +33,8 @@ fn a_switch_runs_the_program_whose_table_the_configuration_has() {
         assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
     }
 
-    let said = run(&["switch", "--program", "reads", "--print-config"]);
-    assert!(said.stdout.contains("\n[reads]\n") && !said.stdout.contains("[tasks]"), "{said:?}");
+    let said = run(&["switch", "--program", "store", "--print-config"]);
+    assert!(said.stdout.contains("\n[store]\n") && !said.stdout.contains("[tasks]"), "{said:?}");
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn r7_a_switch_of_a_store_says_what_it_needs() {
     let file = directory.write("store.toml", STORE);
     let switch = |more: &[&str]| run(&[&["switch", "--listen", "127.0.0.1:0", "--http", "off"], more].concat());
     assert_error(&switch(&["--config", &file, "--engine", "kernel"]), 2, &["name them", "--interface eth0"]);
-    assert_error(&switch(&["--program", "reads"]), 2, &["no replica set", "[[reads.set]]"]);
-    assert_error(&switch(&["--config", &file, "--program", "tasks"]), 2, &["store.toml:2", "`reads`", "`tasks`"]);
+    assert_error(&switch(&["--program", "store"]), 2, &["no replica set", "[[store.set]]"]);
+    assert_error(&switch(&["--config", &file, "--program", "tasks"]), 2, &["store.toml:2", "`store`", "`tasks`"]);
 }
 
 fn done(text: &str) -> (Option<i32>, String) {
@@ -58,18 +58,18 @@ fn no(text: &str) -> (Option<i32>, String) {
 #[test]
 fn operations_answer_by_text_json_and_exit_code() {
     let store = Store::start("store-operations");
-    assert_eq!(store.kv(&["get", "a"]), no(""));
-    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
-    assert_eq!(store.kv(&["incr", "a", "-3"]), done("-2\n"));
-    assert_eq!(store.kv(&["cas", "a", "-2", "x y"]), done(""));
-    assert_eq!(store.kv(&["cas", "a", "-2", "z", "--json"]), no("{\"done\":false,\"present\":\"x y\"}\n"));
-    assert_eq!(store.kv(&["get", "a"]), done("x y\n"));
-    let said = run_with(&["kv", "put", "--config", &store.config, "b", "-"], "line\nline");
+    assert_eq!(store.cli(&["get", "a"]), no(""));
+    assert_eq!(store.cli(&["put", "a", "1"]), done(""));
+    assert_eq!(store.cli(&["incr", "a", "-3"]), done("-2\n"));
+    assert_eq!(store.cli(&["cas", "a", "-2", "x y"]), done(""));
+    assert_eq!(store.cli(&["cas", "a", "-2", "z", "--json"]), no("{\"done\":false,\"present\":\"x y\"}\n"));
+    assert_eq!(store.cli(&["get", "a"]), done("x y\n"));
+    let said = run_with(&["store", "put", "--config", &store.config, "b", "-"], "line\nline");
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(store.kv(&["get", "b", "--json"]), done("{\"found\":true,\"value\":\"line\\nline\"}\n"));
-    assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (done(""), done("")));
-    assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (no(""), no("")));
-    let lines = |args: &[&str]| store.kv(args).1.lines().count();
+    assert_eq!(store.cli(&["get", "b", "--json"]), done("{\"found\":true,\"value\":\"line\\nline\"}\n"));
+    assert_eq!((store.cli(&["exists", "b"]), store.cli(&["del", "b"])), (done(""), done("")));
+    assert_eq!((store.cli(&["exists", "b"]), store.cli(&["del", "b"])), (no(""), no("")));
+    let lines = |args: &[&str]| store.cli(args).1.lines().count();
     assert_eq!((lines(&["status"]), lines(&["status", "--times"])), (4, 9), "times only if they are asked for");
     let long = "v".repeat(1200);
     for (args, parts) in [
@@ -77,7 +77,7 @@ fn operations_answer_by_text_json_and_exit_code() {
         (&["put", "", "1"], &["the key is empty", "1 to 1024"]),
         (&["put", "a", &long], &["1201 bytes", "1112"]),
     ] {
-        let said = run(&[&["kv", args[0], "--config", &store.config], &args[1..]].concat());
+        let said = run(&[&["store", args[0], "--config", &store.config], &args[1..]].concat());
         assert_error(&said, 1, parts);
     }
 }
@@ -85,21 +85,21 @@ fn operations_answer_by_text_json_and_exit_code() {
 #[test]
 fn keys_and_values_may_have_any_bytes() {
     let store = Store::start("store-bytes");
-    let kv = |args: &[&OsStr]| {
-        let output = midflight(&["kv"]).args(args).args(["--config", &store.config]).output().unwrap();
+    let cli = |args: &[&OsStr]| {
+        let output = midflight(&["store"]).args(args).args(["--config", &store.config]).output().unwrap();
         (output.status.code(), output.stdout)
     };
     let [put, get, raw] = ["put", "get", "--raw"].map(OsStr::new);
     let (key, value) = (OsStr::from_bytes(b"k\xff\n"), OsStr::from_bytes(b"\xfe\r"));
-    assert_eq!(kv(&[put, key, value]), (Some(0), vec![]));
-    assert_eq!(kv(&[get, key, raw]), (Some(0), b"\xfe\r".to_vec()));
-    assert_eq!(kv(&[get, key]), (Some(0), b"\xfe\r\n".to_vec()));
-    assert_eq!(store.kv(&["get", "--escaped", "k\\xff\\n"]), done("\\xfe\\r\n"));
-    assert_eq!(store.kv(&["put", "--escaped", "a\\x00b", "1"]), done(""), "an argument has no NUL");
-    assert_eq!(store.kv(&["get", "--escaped", "--raw", "a\\x00b"]), done("1"));
-    assert_eq!(store.kv(&["get", "a"]), no(""));
-    assert_error(&run(&["kv", "get", "--config", &store.config, "--escaped", "\\q"]), 2, &["hexadecimal digits"]);
-    let said = run_with(&["kv", "put", "--config", &store.config, "b", "-"], &"x".repeat(1_100_000));
+    assert_eq!(cli(&[put, key, value]), (Some(0), vec![]));
+    assert_eq!(cli(&[get, key, raw]), (Some(0), b"\xfe\r".to_vec()));
+    assert_eq!(cli(&[get, key]), (Some(0), b"\xfe\r\n".to_vec()));
+    assert_eq!(store.cli(&["get", "--escaped", "k\\xff\\n"]), done("\\xfe\\r\n"));
+    assert_eq!(store.cli(&["put", "--escaped", "a\\x00b", "1"]), done(""), "an argument has no NUL");
+    assert_eq!(store.cli(&["get", "--escaped", "--raw", "a\\x00b"]), done("1"));
+    assert_eq!(store.cli(&["get", "a"]), no(""));
+    assert_error(&run(&["store", "get", "--config", &store.config, "--escaped", "\\q"]), 2, &["hexadecimal digits"]);
+    let said = run_with(&["store", "put", "--config", &store.config, "b", "-"], &"x".repeat(1_100_000));
     assert_error(&said, 1, &["the value on stdin has more than 64 KiB", "at most 1,112 bytes"]);
 }
 
@@ -125,18 +125,18 @@ fn r1_a_history_that_is_too_hard_is_undecided() {
 #[test]
 fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
     let mut store = Store::start("store-kill");
-    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    assert_eq!(store.cli(&["put", "a", "1"]), done(""));
     let leader = store.leader();
     store.kill(leader);
-    assert_eq!(store.kv(&["incr", "a"]), done("2\n"));
+    assert_eq!(store.cli(&["incr", "a"]), done("2\n"));
     store.start_replica(leader);
     (1..=3).for_each(|id| store.kill(id));
     store.kill_switch(1);
-    let said = run(&["kv", "put", "--config", &store.config, "a", "0", "--timeout", "300ms"]);
+    let said = run(&["store", "put", "--config", &store.config, "a", "0", "--timeout", "300ms"]);
     assert_error(&said, 1, &["no answer came in time", "no switch of the store answers"]);
     store.start_switch(1);
     (1..=3).for_each(|id| store.start_replica(id));
-    assert_eq!(store.kv(&["incr", "a"]), done("3\n"));
+    assert_eq!(store.cli(&["incr", "a"]), done("3\n"));
 }
 
 #[test]
@@ -168,33 +168,33 @@ fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
 #[test]
 fn r2_a_replica_that_lost_its_disk_is_replaced_under_a_new_id() {
     let mut store = Store::start("store-replaced");
-    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    assert_eq!(store.cli(&["put", "a", "1"]), done(""));
     let leader = store.leader();
     let lost = leader % 3 + 1;
     store.kill(lost);
-    assert_eq!(store.kv(&["members", "remove", &lost.to_string()]), done("begun\n"));
+    assert_eq!(store.cli(&["members", "remove", &lost.to_string()]), done("begun\n"));
     let text = std::fs::read_to_string(&store.config).unwrap().replace(&format!("id = {lost},"), "id = 4,");
     store.directory.write("store.toml", &text);
     let data = store.directory.path("data-4");
     let joins = ["replica", "--config", &store.config, "--id", "4", "--data", &data, "--join"];
     store.replicas[lost - 1] = Some(Running::start(&joins));
-    let members = |store: &Store| store.kv(&["members", "--json"]).1;
+    let members = |store: &Store| store.cli(&["members", "--json"]).1;
     wait_until("the lost one is gone", || members(&store).matches("\"id\"").count() == 2);
-    let said = run(&["kv", "members", "add", "4", "--config", &store.config]);
+    let said = run(&["store", "members", "add", "4", "--config", &store.config]);
     assert_eq!((said.code, said.stdout), done("begun\n"));
     wait_until("the new one is a follower", || {
-        store.kv(&["status", "--json"]).1.contains("\"replica\":4,\"role\":\"follower\"")
+        store.cli(&["status", "--json"]).1.contains("\"replica\":4,\"role\":\"follower\"")
     });
     store.kill((1..=3).find(|id| ![lost, leader].contains(id)).unwrap());
-    assert_eq!(store.kv(&["incr", "a"]), done("2\n"), "the new one is of the majority");
+    assert_eq!(store.cli(&["incr", "a"]), done("2\n"), "the new one is of the majority");
 }
 
 #[test]
 fn r6_the_policy_is_changed_while_the_switch_serves() {
     let mut store = Store::start("store-policy");
-    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    assert_eq!(store.cli(&["put", "a", "1"]), done(""));
     let policy = |store: &Store, args: &[&str]| {
-        let (code, said) = store.kv(&[&["policy"], args].concat());
+        let (code, said) = store.cli(&[&["policy"], args].concat());
         (code, said.split_once(": ").map_or(String::new(), |(_, now)| now.to_owned()))
     };
     let now = |policy: &str, check: &str| (Some(0), format!("policy {policy}, reply check {check}\n"));
@@ -202,13 +202,13 @@ fn r6_the_policy_is_changed_while_the_switch_serves() {
     assert_eq!(policy(&store, &["load-aware"]), now("load-aware", "strict"));
     assert_eq!(policy(&store, &["--reply-check", "relaxed"]), now("load-aware", "relaxed"));
     assert_eq!(policy(&store, &[]), now("load-aware", "relaxed"));
-    assert_eq!(store.kv(&["get", "a"]), done("1\n"), "the session goes on");
+    assert_eq!(store.cli(&["get", "a"]), done("1\n"), "the session goes on");
 
-    let wrong = run(&["kv", "policy", "fair", "--config", &store.config]);
+    let wrong = run(&["store", "policy", "fair", "--config", &store.config]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("load-aware-leader-avoidance"), "{wrong:?}");
     store.kill_switch(1);
-    let none = run(&["kv", "policy", "random", "--config", &store.config]);
+    let none = run(&["store", "policy", "random", "--config", &store.config]);
     assert!(none.code == Some(1) && none.stderr.contains("no switch of set 1"), "{none:?}");
 }
 
@@ -229,13 +229,13 @@ fn r7_a_replica_that_must_not_run_says_why() {
     other.kill(2);
     let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &other.directory.path("data-2")]);
     assert_error(&said, 1, &["belongs to node 2 of set 1", "its own data directory"]);
-    assert_error(&run(&["kv", "init", "--replicas", "4"]), 2, &["--replicas 4", "1, 3, 5 or 7"]);
+    assert_error(&run(&["store", "init", "--replicas", "4"]), 2, &["--replicas 4", "1, 3, 5 or 7"]);
 }
 
 #[test]
 fn the_printed_configuration_is_a_store() {
     let directory = Directory::new("store-init");
-    let said = run(&["kv", "init", "--replicas", "5", "--switches", "2", "--port", "17700"]);
+    let said = run(&["store", "init", "--replicas", "5", "--switches", "2", "--port", "17700"]);
     let file = directory.write("store.toml", &said.stdout);
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     wait_until("the set is added", || status(&switch.http())["sets"][0]["set"].as_u64() == Some(1));
@@ -259,13 +259,13 @@ fn twin(name: &str, like: &Store) -> Store {
 fn r7_a_flush_is_for_the_store_that_the_file_names() {
     let one = Store::start("store-one");
     let two = twin("store-two", &one);
-    assert_eq!((one.kv(&["put", "a", "1"]), two.kv(&["put", "a", "2"])), (done(""), done("")));
-    wait_until("its leader is asked", || two.kv(&["members", "flush"]) == done("begun\n"));
-    wait_until("the other one is empty", || two.kv(&["get", "a"]) == no(""));
-    assert_eq!(one.kv(&["get", "a"]), done("1\n"));
+    assert_eq!((one.cli(&["put", "a", "1"]), two.cli(&["put", "a", "2"])), (done(""), done("")));
+    wait_until("its leader is asked", || two.cli(&["members", "flush"]) == done("begun\n"));
+    wait_until("the other one is empty", || two.cli(&["get", "a"]) == no(""));
+    assert_eq!(one.cli(&["get", "a"]), done("1\n"));
     let text = std::fs::read_to_string(&one.config).unwrap();
     one.directory.write("store.toml", &text.replace("cluster = 42", "cluster = 44"));
-    let said = run(&["kv", "members", "flush", "--config", &one.config]);
+    let said = run(&["store", "members", "flush", "--config", &one.config]);
     let why = "this is replica 1 of set 1 of cluster 42, and not replica 1 of set 1 of cluster 44";
     assert!(said.code == Some(1) && said.stderr.contains(why), "{said:?}");
 }
@@ -275,7 +275,7 @@ fn a_replica_that_is_stopped_keeps_no_operator_waiting() {
     let store = Store::start("store-stopped");
     let stopped = store.leader() % 3 + 1;
     common::signal(&store.replicas[stopped - 1].as_ref().unwrap().child, rustix::process::Signal::STOP);
-    let said = run(&["kv", "status", "--config", &store.config]);
+    let said = run(&["store", "status", "--config", &store.config]);
     assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 3), "{said:?}");
     assert!(said.stderr.contains(&format!("replica {stopped} of set 1")) && said.stderr.contains("3 s"), "{said:?}");
 }
@@ -306,7 +306,7 @@ fn r2_no_store_is_founded_beside_one_that_has_data() {
     let leader = store.leader();
     let (lost, stale) = (leader % 3 + 1, (leader + 1) % 3 + 1);
     store.kill(stale);
-    assert_eq!(store.kv(&["put", "acked", "precious"]), done(""));
+    assert_eq!(store.cli(&["put", "acked", "precious"]), done(""));
     store.kill(lost);
     store.kill(leader);
     std::fs::remove_dir_all(store.data(lost)).unwrap();
@@ -316,15 +316,15 @@ fn r2_no_store_is_founded_beside_one_that_has_data() {
     let named = format!("replica {stale} has data of this store");
     assert_error(&run(&again), 1, &[&named, "no store is founded beside it"]);
     store.start_replica(leader);
-    assert_eq!(store.kv(&["get", "acked"]), done("precious\n"));
+    assert_eq!(store.cli(&["get", "acked"]), done("precious\n"));
 }
 
 fn up_args<'a>(data: &'a str, listen: &'a str) -> [&'a str; 8] {
     ["up", "--store", "--data", data, "--listen", listen, "--http", "off"]
 }
 
-fn kv_at(switch: &str, args: &[&str]) -> (Option<i32>, String) {
-    let said = run(&[&["kv", args[0], "--switch", switch], &args[1..]].concat());
+fn store_at(switch: &str, args: &[&str]) -> (Option<i32>, String) {
+    let said = run(&[&["store", args[0], "--switch", switch], &args[1..]].concat());
     (said.code, said.stdout)
 }
 
@@ -334,7 +334,7 @@ fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     let data = directory.path("data");
     let up = Running::start(&up_args(&data, "127.0.0.1:0"));
     let switch = up.address().to_string();
-    assert_eq!(kv_at(&switch, &["put", "a", "1"]), done(""));
+    assert_eq!(store_at(&switch, &["put", "a", "1"]), done(""));
     drop(up);
     let args = up_args(&data, &switch);
     std::fs::rename(format!("{data}/2"), directory.path("kept")).unwrap();
@@ -346,7 +346,7 @@ fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
     assert_error(&run(&args), 1, &["this replica has run", "move its data away"]);
     std::fs::remove_file(&founding).unwrap();
     let up = Running::start(&args);
-    assert_eq!(kv_at(&switch, &["get", "a"]), done("1\n"));
+    assert_eq!(store_at(&switch, &["get", "a"]), done("1\n"));
     drop(up);
     let begun = format!("was begun with --listen {switch}");
     assert_error(&run(&up_args(&data, "127.0.0.1:0")), 1, &[&begun, "that port again"]);
@@ -376,6 +376,6 @@ fn r2_a_store_that_is_killed_before_it_serves_begins_again() {
         kill_once(&data, &switch, || exists(moment) || exists("3/log-1"));
         let _up = Running::start(&up_args(&data, &switch));
         assert!(!exists("founding"), "{moment}");
-        assert_eq!(kv_at(&switch, &["put", "a", moment]), done(""), "{moment}");
+        assert_eq!(store_at(&switch, &["put", "a", moment]), done(""), "{moment}");
     }
 }

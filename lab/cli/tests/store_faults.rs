@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Running, Said, Store, assert_error, run, signal, skip, wait_until};
-use midflight::store::KvClient;
+use midflight::store::StoreClient;
 use rustix::process::Signal;
 use std::io::Write;
 use std::process::{Child, Command};
@@ -35,7 +35,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&self, client: &KvClient) {
+    fn count(&self, client: &StoreClient) {
         let mut last = 0;
         while !self.stop.load(Relaxed) {
             match client.incr("tally", 1) {
@@ -59,7 +59,7 @@ impl Tally {
 
     fn check(&self, store: &Store) {
         let (acknowledged, unknown) = (self.acknowledged.load(Relaxed), self.unknown.load(Relaxed));
-        let (code, text) = store.kv(&["get", "tally"]);
+        let (code, text) = store.cli(&["get", "tally"]);
         let present: u64 = text.trim().parse().unwrap();
         assert_eq!(code, Some(0));
         let possible = acknowledged..=acknowledged + unknown;
@@ -94,7 +94,7 @@ fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Durati
     store.leader();
     let history = store.directory.path("history.jsonl");
     let client =
-        KvClient::builder().switches(store.addresses.clone()).timeout(Duration::from_secs(2)).connect().unwrap();
+        StoreClient::builder().switches(store.addresses.clone()).timeout(Duration::from_secs(2)).connect().unwrap();
     let tally = Tally::default();
     let said: Said = std::thread::scope(|scope| {
         let mut clients = Clients { tally: &tally, load: Some(common::load(store, "100", &history)) };
@@ -229,23 +229,23 @@ fn r1_r2_r5_full_disks_refuse_writes_until_there_is_room_and_nothing_else() {
     store.start_all();
     survives(&mut store, |store, tally| {
         for key in ["precious", "needless", "worthless"] {
-            assert_eq!(store.kv(&["put", key, "value"]).0, Some(0));
+            assert_eq!(store.cli(&["put", key, "value"]).0, Some(0));
         }
         disks[store.leader() - 1].fill();
         // The others have room: the leader hands over.
         tally.wait_for_more();
         disks.iter().for_each(SmallDisk::fill);
-        wait_until("a put is refused", || store.kv(&["put", "other", "value"]).0 == Some(1));
-        let refused = run(&["kv", "put", "other", "value", "--config", &store.config]);
+        wait_until("a put is refused", || store.cli(&["put", "other", "value"]).0 == Some(1));
+        let refused = run(&["store", "put", "other", "value", "--config", &store.config]);
         assert_error(&refused, 1, &["disks of the store are full", "reads and deletes go on", "Free space"]);
-        assert_eq!(store.kv(&["get", "precious"]), (Some(0), "value\n".into()));
-        assert_eq!(store.kv(&["del", "needless"]).0, Some(0));
+        assert_eq!(store.cli(&["get", "precious"]), (Some(0), "value\n".into()));
+        assert_eq!(store.cli(&["del", "needless"]).0, Some(0));
         (1..=3).for_each(|id| store.kill(id));
         (1..=3).for_each(|id| store.start_replica(id));
         store.wait_until_whole();
-        assert_eq!(store.kv(&["get", "precious"]), (Some(0), "value\n".into()));
-        assert_eq!(store.kv(&["del", "worthless"]).0, Some(0));
+        assert_eq!(store.cli(&["get", "precious"]), (Some(0), "value\n".into()));
+        assert_eq!(store.cli(&["del", "worthless"]).0, Some(0));
         disks.iter().for_each(SmallDisk::make_room);
-        wait_until("a put is done", || store.kv(&["put", "other", "value"]).0 == Some(0));
+        wait_until("a put is done", || store.cli(&["put", "other", "value"]).0 == Some(0));
     });
 }

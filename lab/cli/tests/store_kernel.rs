@@ -61,7 +61,7 @@ impl Store {
             |id| format!("  {{ id = {id}, address = \"10.77.{id}.2:7710\", links = \"10.77.{id}.2:7711\" }},\n");
         let replicas: String = (1..=3).map(replica).collect();
         format!(
-            "http = \"\"\n[reads]\ncookie = \"500ms\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{SWITCH_IPV4}:{}\"]\n\
+            "http = \"\"\n[store]\ncookie = \"500ms\"\n[[store.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{SWITCH_IPV4}:{}\"]\n\
              policy = \"{policy}\"\nkgroup_bits = {kgroup_bits}\n{LONG_LEASES}\nreplicas = [\n{replicas}]\n",
             self.port
         )
@@ -96,14 +96,14 @@ impl Store {
         assert_eq!(said.code, Some(0), "{said:?}");
     }
 
-    fn kv(&self, args: &[&str]) -> Said {
+    fn cli(&self, args: &[&str]) -> Said {
         let config = self.config();
-        let args = [&["kv", args[0], "--config", &config], &args[1..]].concat();
+        let args = [&["store", args[0], "--config", &config], &args[1..]].concat();
         midflight_at(&self.lab, CLIENT, &args).output().unwrap().into()
     }
 
     fn wait_until_it_serves(&self) {
-        wait_until("the store serves", || self.kv(&["put", "first", "one", "--timeout", "1s"]).code == Some(0));
+        wait_until("the store serves", || self.cli(&["put", "first", "one", "--timeout", "1s"]).code == Some(0));
     }
 
     fn load(&self, seconds: &str) -> Child {
@@ -134,7 +134,7 @@ fn r1_a_store_with_its_switch_in_the_kernel() {
     let Some(store) = Store::new("store-kernel") else { return };
     let switch = store.switch(&[]);
     store.wait_until_it_serves();
-    assert_eq!(store.kv(&["get", "first"]).stdout.trim_end(), "one");
+    assert_eq!(store.cli(&["get", "first"]).stdout.trim_end(), "one");
     let results = store.results(store.load("2"));
     assert_eq!(results["load.failed"], 0, "{results:?}");
     let status = status_at(&store.lab, &switch);
@@ -216,10 +216,10 @@ fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
 #[test]
 fn r7_no_room_for_another_set() {
     let Some(store) = Store::new("store-room") else { return };
-    let one = store.configuration("random", 12).replacen("[reads]", "[reads]\nsets = 1", 1);
-    let set = one.split_once("[[reads.set]]").unwrap().1;
+    let one = store.configuration("random", 12).replacen("[store]", "[store]\nsets = 1", 1);
+    let set = one.split_once("[[store.set]]").unwrap().1;
     let another = set.replace("number = 1", "number = 2").replace(":7710", ":7720").replace(":7711", ":7721");
-    let two = format!("{one}[[reads.set]]{another}");
+    let two = format!("{one}[[store.set]]{another}");
     store.directory.write("store.toml", &one);
     let switch = store.switch(&["--keep"]);
     store.wait_until_it_serves();
@@ -227,7 +227,7 @@ fn r7_no_room_for_another_set() {
     std::thread::sleep(Duration::from_secs(1));
     drop(switch); // SIGKILL
     store.directory.write("store.toml", &two);
-    assert_error(&store.refused(&["--keep"]), 2, &["2 tables [[reads.set]], but reads.sets = 1: raise it"]);
+    assert_error(&store.refused(&["--keep"]), 2, &["2 tables [[store.set]], but store.sets = 1: raise it"]);
     store.directory.write("store.toml", &two.replace("sets = 1", "sets = 2"));
     assert_error(&store.refused(&["--keep"]), 1, &["sets", "--fresh"]);
     store.directory.write("store.toml", &one);

@@ -22,8 +22,8 @@ mod actor;
 mod happening;
 mod network;
 mod random;
-pub mod reads;
 pub mod replicas;
+pub mod store;
 mod switch;
 mod world;
 

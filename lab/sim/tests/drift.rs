@@ -1,9 +1,9 @@
 //! Clocks that drift beyond the set's bound ρ: leases and fences then differ, two switches are active at once, and the
 //! checker notices. The same trials hold with sound clocks, and with a bound that covers the drift.
 
-use midflight_dataplane::reads::ReplyCheck;
+use midflight_dataplane::store::ReplyCheck;
 use midflight_sim::check::{Common, Fault, Net, Trial as _, run};
-use midflight_sim::reads::check::{ClientSpec, Mode, Party, ReadsSubject, SetSpec, Trial, What};
+use midflight_sim::store::check::{ClientSpec, Mode, Party, SetSpec, StoreSubject, Trial, What};
 
 /// Drift of each clock from the world's: two machines may differ by twice this.
 const PPM: i32 = 50_000;
@@ -64,7 +64,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
 fn broken(seed: u64, ppm: i32, bound_ppm: u64) -> Option<String> {
     let trial = trial(seed, ppm, bound_ppm);
     trial.validate().unwrap_or_else(|error| panic!("{error}"));
-    run::<ReadsSubject>(&trial).violation.map(|violation| violation.broken.rule.to_string())
+    run::<StoreSubject>(&trial).violation.map(|violation| violation.broken.rule.to_string())
 }
 
 fn all_broken(ppm: i32, bound_ppm: u64) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_spec::reads::history::{BYTES_MAX, Call, History, Outcome, Record, Verdict};
+use midflight_spec::store::history::{BYTES_MAX, Call, History, Outcome, Record, Verdict};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::RngSeed;

@@ -7,7 +7,6 @@ pub(crate) mod controller;
 pub(crate) mod ends;
 mod executor;
 mod job;
-mod kv;
 mod man;
 pub(crate) mod map;
 mod plan;
@@ -15,6 +14,7 @@ mod purge;
 mod replica;
 mod silence;
 mod status;
+mod store;
 pub(crate) mod submit;
 mod submitter;
 pub(crate) mod switch;
@@ -42,7 +42,8 @@ pub enum Command {
     /// Start an agent before memcached or Redis: it serves reads that the network has routed
     Agent(agent::Args),
     /// Read and write a store: linearizable, by every replica
-    Kv(kv::Args),
+    #[command(alias = "kv")]
+    Store(store::Args),
     /// Read and write a replicated cache, and measure it
     Cache(cache::Args),
     /// Call a function many times
@@ -95,7 +96,7 @@ impl Command {
                 | Self::Job(_)
                 | Self::Replay(_)
                 | Self::Plan(_)
-                | Self::Kv(_)
+                | Self::Store(_)
                 | Self::Cache(_)
         )
     }
@@ -113,7 +114,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Controller(args) => controller::run(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Agent(args) => agent::run(&args),
-        Command::Kv(args) => kv::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Map(args) => map::run(args),

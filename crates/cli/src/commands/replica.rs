@@ -5,8 +5,8 @@ use crate::options::http_address;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::reads::ReplicaStart;
-use midflight_control::{Config, ReadsTable};
+use midflight_control::store::ReplicaStart;
+use midflight_control::{Config, StoreTable};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight kv init > store.toml                                  three replicas and a switch here
+  midflight store init > store.toml                               three replicas and a switch here
   midflight replica --config store.toml --id 1 --data /var/lib/midflight/1 --new    once
   midflight replica --config store.toml --id 1 --data /var/lib/midflight/1
   midflight replica --config store.toml --id 1 --data one --http 127.0.0.1:7712   with a page
@@ -34,7 +34,7 @@ EXIT CODES
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Configuration of the store, with a table [[reads.set]]
+    /// Configuration of the store, with a table [[store.set]]
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Which replica of the configuration this is
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// The store is new: begin without data. Where there is data, it changes nothing
     #[arg(long)]
     new: bool,
-    /// The set does not know this id yet: wait until `midflight kv members add` adds it
+    /// The set does not know this id yet: wait until `midflight store members add` adds it
     #[arg(long, conflicts_with = "new")]
     join: bool,
     /// Do not wait for the disk: what was acknowledged is lost if all replicas lose power at once
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let config = Config::<ReadsTable>::load(&args.config).map_err(usage::error)?;
+    let config = Config::<StoreTable>::load(&args.config).map_err(usage::error)?;
     let set = config.program.find(args.set).map_err(usage::error)?;
     let http = args.http.as_deref().map(http_address).transpose()?.flatten();
     let mut shutdown = Shutdown::new()?;

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
-use midflight_control::reads::SetStatus;
+use midflight_control::store::SetStatus;
 use midflight_control::tasks::quantile_us;
-use midflight_control::{EngineStatus, ReadsStatus, ReplicasStatus, Snapshot, TasksStatus};
+use midflight_control::{EngineStatus, ReplicasStatus, Snapshot, StoreStatus, TasksStatus};
 use midflight_terminal::columns::plain;
 use midflight_terminal::units::{short_time, time};
 use midflight_terminal::{stdout, switches, usage};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 #[serde(untagged)]
 pub(super) enum OfProgram {
     Tasks(TasksStatus),
-    Reads(ReadsStatus),
+    Store(StoreStatus),
     Replicas(ReplicasStatus),
 }
 
@@ -67,7 +67,7 @@ pub(super) fn for_people(s: &Snapshot<OfProgram>) -> String {
     let mut lines = Lines::from([("switch".into(), about), ("engine".into(), engine(&s.engine))]);
     match &s.program {
         OfProgram::Tasks(tasks) => lines.extend(of_tasks(tasks)),
-        OfProgram::Reads(reads) => lines.extend(reads.sets.iter().flat_map(of_set)),
+        OfProgram::Store(store) => lines.extend(store.sets.iter().flat_map(of_set)),
         OfProgram::Replicas(replicas) => lines.extend(of_replicas(replicas)),
     }
     for (name, counts) in [("packets", &s.packets), ("drops", &s.drops), ("shell", &s.shell)] {

@@ -12,7 +12,7 @@ use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::ReadMode;
+use midflight_control::store::ReadMode;
 use midflight_control::{Config, EngineKind};
 use midflight_dataplane::TasksProgram;
 use midflight_replicas::select::Algorithm;

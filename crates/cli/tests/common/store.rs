@@ -33,7 +33,7 @@ impl Store {
         };
         let replicas: String = (1..=3).map(replica).collect();
         let text = format!(
-            "http = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [{}]\nreplicas = [\n{replicas}]\n",
+            "http = \"\"\n[[store.set]]\nnumber = 1\ncluster = 42\nswitches = [{}]\nreplicas = [\n{replicas}]\n",
             named.join(", ")
         );
         let config = directory.write("store.toml", &text);
@@ -72,14 +72,14 @@ impl Store {
         self.switches[number - 1] = None;
     }
 
-    pub(crate) fn kv(&self, args: &[&str]) -> (Option<i32>, String) {
-        let said = run(&[&["kv", args[0], "--config", &self.config], &args[1..]].concat());
+    pub(crate) fn cli(&self, args: &[&str]) -> (Option<i32>, String) {
+        let said = run(&[&["store", args[0], "--config", &self.config], &args[1..]].concat());
         (said.code, said.stdout)
     }
 
     /// All replicas must be running.
     pub(crate) fn statuses(&self) -> Vec<serde_json::Value> {
-        let (code, text) = self.kv(&["status", "--json"]);
+        let (code, text) = self.cli(&["status", "--json"]);
         if code == Some(0) { serde_json::from_str(&text).unwrap() } else { Vec::new() }
     }
 

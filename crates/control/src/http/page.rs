@@ -31,7 +31,7 @@ const FILES: &[File] = files! {
     "controller.js": SCRIPT,
     "dom.js": SCRIPT,
     "parts.js": SCRIPT,
-    "reads.js": SCRIPT,
+    "store.js": SCRIPT,
     "replica.js": SCRIPT,
     "replicas.js": SCRIPT,
     "stream.js": SCRIPT,

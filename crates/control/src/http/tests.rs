@@ -5,11 +5,11 @@ mod watching;
 
 use super::*;
 use crate::metrics::{ProgramStatus, Snapshot};
-use crate::reads::{ReadsStatus, SetStatus};
 use crate::replicas::ReplicasStatus;
+use crate::store::{SetStatus, StoreStatus};
 use midflight_connections::testing::{PATIENCE, connect};
-use midflight_dataplane::reads::SetStats;
 use midflight_dataplane::replicas::Stats;
+use midflight_dataplane::store::SetStats;
 use promtool::assert_promtool_takes;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -115,7 +115,7 @@ fn snapshot_of<S: ProgramStatus>(program: S) -> Snapshot<S> {
 fn promtool_takes_the_metrics_of_every_switch() {
     assert_promtool_takes(&crate::tasks::status::tests::snapshot());
     let set = SetStatus::from(&SetStats::new_zeroed());
-    assert_promtool_takes(&snapshot_of(ReadsStatus { sets: vec![set] }));
+    assert_promtool_takes(&snapshot_of(StoreStatus { sets: vec![set] }));
     assert_promtool_takes(&snapshot_of(ReplicasStatus::from(&Stats::new_zeroed())));
 }
 

@@ -4,7 +4,7 @@
 //! | where | what a view adds to the status |
 //! |---|---|
 //! | `tasks`, with `executors`, `jobs` and `label` | of a task queue |
-//! | `reads` | of the switch of a store: its replicas |
+//! | `store` | of the switch of a store: its replicas |
 //! | `replicas` | of an operator: traffic groups, RSNodes, servers |
 //! | `controller` | of a controller: its lists, bounded |
 
@@ -12,19 +12,19 @@ mod controller;
 mod executors;
 mod jobs;
 mod label;
-mod reads;
 mod replicas;
+mod store;
 mod tasks;
 
 pub use controller::ControllerDetail;
 pub use executors::{ExecutorState, ExecutorView};
 pub use jobs::{ClientView, JobView};
 pub use label::label;
-pub use reads::{ReadsDetail, ReadsWatch, ReplicaState, ReplicaView, SessionView, SetView};
 pub use replicas::{
     GroupState, GroupView, OperatorParts, ReplicasDetail, ReplicasWatch, RsNodeView, SelectorView, ServerState,
     ServerView,
 };
+pub use store::{ReplicaState, ReplicaView, SessionView, SetView, StoreDetail, StoreWatch};
 pub use tasks::{TasksDetail, TasksWatch};
 
 use crate::metrics::{ProgramStatus, ShellCounters, Snapshot};
@@ -39,7 +39,7 @@ pub const LISTED_MAX: usize = 256;
 /// A process at one moment, and the changes since the previous view.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View<S, D = TasksDetail> {
-    /// The kind of process: a switch of `tasks`, `reads` or `replicas`, a `replica` or a `controller`.
+    /// The kind of process: a switch of `tasks`, `store` or `replicas`, a `replica` or a `controller`.
     pub program: String,
     /// Number of this view since the first viewer came: a gap means missed views.
     pub number: u64,

@@ -6,8 +6,8 @@ use super::object;
 use super::program::Kernel;
 use crate::program::SoftProgram;
 use crate::raw::RawDatagram;
-use crate::reads::ReadsProgram;
 use crate::replicas::ReplicasProgram;
+use crate::store::StoreProgram;
 use crate::tasks::TasksProgram;
 use midflight_wire::Address;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,8 +31,8 @@ impl Benched for TasksProgram {
     const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks_bench.bpf.o"));
 }
 
-impl Benched for ReadsProgram {
-    const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reads_bench.bpf.o"));
+impl Benched for StoreProgram {
+    const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/store_bench.bpf.o"));
 }
 
 impl Benched for ReplicasProgram {

@@ -1,8 +1,8 @@
 //! R6: replicas answer clients directly over real sockets; and a network that blocks this.
 
 use super::world::{SET, World, wait_until};
-use midflight_dataplane::reads::ReplyCheck;
-use midflight_host::kv::KvClient;
+use midflight_dataplane::store::ReplyCheck;
+use midflight_host::store::StoreClient;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,7 +92,7 @@ fn r5_clients_behind_nat_are_served_through_the_switch() {
     let world = World::start("store-nat");
     world.change_reply_check(ReplyCheck::Direct);
     let nat = Nat::start(world.switch.local_addr());
-    let client = KvClient::builder().switch(nat.inside).set(SET).connect().unwrap();
+    let client = StoreClient::builder().switch(nat.inside).set(SET).connect().unwrap();
     client.put("a", "1").unwrap();
     for _ in 0..500 {
         assert_eq!(client.get("a"), Ok(Some(b"1".to_vec())));

@@ -5,9 +5,9 @@
 mod direct;
 mod world;
 
-use midflight_host::kv::Cas;
-use midflight_host::replica::{ReplicaOrder, ReplicaProcess};
-use midflight_reads::replica::{Member, Role};
+use midflight_host::store::Cas;
+use midflight_host::store::replica::{ReplicaOrder, ReplicaProcess};
+use midflight_store::replica::{Member, Role};
 use world::{World, wait_until};
 
 #[test]

@@ -1,11 +1,11 @@
 //! A store: a switch and three replicas.
 
-use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder};
+use midflight_dataplane::store::{NewSet, Outcome, Policy, ReplyCheck, SetOrder, StoreConfig, StoreProgram};
 use midflight_endpoint::Nanos;
-use midflight_host::kv::KvClient;
-use midflight_host::replica::{ReplicaOptions, ReplicaProcess};
+use midflight_host::store::StoreClient;
+use midflight_host::store::replica::{ReplicaOptions, ReplicaProcess};
 use midflight_host::{Switch, SwitchConfig};
-use midflight_reads::replica::{Member, ReplicaConfig, Timing};
+use midflight_store::replica::{Member, ReplicaConfig, Timing};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn member(id: u64, slot: u8) -> Member {
 }
 
 pub(super) struct World {
-    pub(super) switch: Switch<ReadsProgram>,
+    pub(super) switch: Switch<StoreProgram>,
     set: NewSet,
     pub(super) members: Vec<Member>,
     pub(super) replicas: Vec<Option<ReplicaProcess>>,
@@ -48,8 +48,8 @@ impl World {
         let _ = std::fs::remove_dir_all(&data);
         let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
         let replicas = members.iter().map(|member| member.address).collect();
-        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default());
-        let switch = Switch::<ReadsProgram>::start(&config).unwrap();
+        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), StoreConfig::default());
+        let switch = Switch::<StoreProgram>::start(&config).unwrap();
         let set = NewSet {
             number: SET,
             incarnation: rand::random(),
@@ -79,8 +79,8 @@ impl World {
         self.replicas[i] = Some(ReplicaProcess::start(options, || ()).unwrap());
     }
 
-    pub(super) fn client(&self) -> KvClient {
-        KvClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
+    pub(super) fn client(&self) -> StoreClient {
+        StoreClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
     }
 
     /// As an operator would.

@@ -1,7 +1,7 @@
 //! The programs' formats in this crate, and where to find them in C and in the docs.
 
 use crate::agreement::{C, compile};
-use midflight_wire::{Field, Reject, reads, replicas};
+use midflight_wire::{Field, Reject, replicas, store};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{LazyLock, OnceLock};
@@ -40,7 +40,7 @@ impl Format {
 }
 
 pub(crate) fn formats() -> &'static [Format; 3] {
-    static FORMATS: LazyLock<[Format; 3]> = LazyLock::new(|| [of_tasks(), of_reads(), of_replicas()]);
+    static FORMATS: LazyLock<[Format; 3]> = LazyLock::new(|| [of_tasks(), of_store(), of_replicas()]);
     &FORMATS
 }
 
@@ -153,35 +153,35 @@ fn of_tasks() -> Format {
 }
 
 /// The page does not repeat what the programs share.
-fn of_reads() -> Format {
+fn of_store() -> Format {
     let mut numbers = constants([
-        ("MF_REPLICAS_MAX", reads::REPLICAS_MAX as u64),
-        ("MF_KGROUP_BITS_MAX", u64::from(reads::KGROUP_BITS_MAX)),
-        ("MF_KEY_MAX", reads::KEY_MAX as u64),
-        ("MF_NO_SLOT", u64::from(reads::NO_SLOT)),
-        ("MF_FLAG_LEADER_ONLY", u64::from(reads::FLAG_LEADER_ONLY)),
-        ("MF_FLAG_EXISTS", u64::from(reads::FLAG_EXISTS)),
-        ("MF_FLAG_ANY_REPLICA", u64::from(reads::FLAG_ANY_REPLICA)),
-        ("MF_FLAG_DIRECT", u64::from(reads::FLAG_DIRECT)),
-        ("MF_FLAG_OFFERS_DIRECT", u64::from(reads::FLAG_OFFERS_DIRECT)),
-        ("MF_FLAG_UNSERVED", u64::from(reads::FLAG_UNSERVED)),
+        ("MF_REPLICAS_MAX", store::REPLICAS_MAX as u64),
+        ("MF_KGROUP_BITS_MAX", u64::from(store::KGROUP_BITS_MAX)),
+        ("MF_KEY_MAX", store::KEY_MAX as u64),
+        ("MF_NO_SLOT", u64::from(store::NO_SLOT)),
+        ("MF_FLAG_LEADER_ONLY", u64::from(store::FLAG_LEADER_ONLY)),
+        ("MF_FLAG_EXISTS", u64::from(store::FLAG_EXISTS)),
+        ("MF_FLAG_ANY_REPLICA", u64::from(store::FLAG_ANY_REPLICA)),
+        ("MF_FLAG_DIRECT", u64::from(store::FLAG_DIRECT)),
+        ("MF_FLAG_OFFERS_DIRECT", u64::from(store::FLAG_OFFERS_DIRECT)),
+        ("MF_FLAG_UNSERVED", u64::from(store::FLAG_UNSERVED)),
     ]);
-    numbers.extend(codes("OP", reads::Operation::ALL));
-    numbers.extend(codes("STATUS", reads::Status::ALL));
-    numbers.extend(codes("COMMAND", reads::Command::ALL));
+    numbers.extend(codes("OP", store::Operation::ALL));
+    numbers.extend(codes("STATUS", store::Status::ALL));
+    numbers.extend(codes("COMMAND", store::Command::ALL));
     Format {
-        name: "reads",
-        headers: &["reads_wire.h"],
-        verdict_header: "reads_verdict.h",
-        verdict_lists: "MF_READS_VERDICTS(X)",
-        page: "docs/reads-wire.md",
-        troubleshooting: "## Verdicts of the reads program",
-        layouts: layouts(reads::structures()),
+        name: "store",
+        headers: &["store_wire.h"],
+        verdict_header: "store_verdict.h",
+        verdict_lists: "MF_STORE_VERDICTS(X)",
+        page: "docs/store-wire.md",
+        troubleshooting: "## Verdicts of the store program",
+        layouts: layouts(store::structures()),
         numbers,
         codes: &[("## Operations", "OP"), ("### Statuses", "STATUS"), ("### Commands", "COMMAND")],
-        operations: reads::Operation::ALL.len(),
+        operations: store::Operation::ALL.len(),
         rejects: names(&[Reject::BadKey, Reject::BadStatus]),
-        has_bad_count: Some(|packet| reads::parse(packet).err() == Some(Reject::BadCount)),
+        has_bad_count: Some(|packet| store::parse(packet).err() == Some(Reject::BadCount)),
         in_c: OnceLock::new(),
     }
 }

@@ -8,7 +8,7 @@ mod formats;
 mod golden;
 mod owned;
 mod properties;
-mod reads;
 mod replicas;
 mod replicas_backend;
 mod replicas_control;
+mod store;

@@ -17,7 +17,7 @@ EXAMPLES
   midflight-lab bench core
   midflight-lab bench core --quick           two seconds, less exact
   midflight-lab bench core --json
-  midflight-lab bench core --program reads
+  midflight-lab bench core --program store
   midflight-lab bench core --against ../before/target/release/midflight-lab
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
@@ -28,7 +28,7 @@ RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.deep_ratio                        submit and retrieve with 1 Mi tasks queued, against 64 Ki
   core.state_bytes, core.state_bytes_1m  of a queue's memory: default bounds; room for 1 Mi tasks
 
-RESULTS of reads (medians of blocks of 4,096 packets, one for each key group; one core)
+RESULTS of the store (medians of blocks of 4,096 packets, one for each key group; one core)
   core.read_ns, core.read_reply_ns       a READ to one of three replicas; its answer, strict check
   core.write_ns, core.write_reply_ns     a WRITE, and the answer that closes its key group
   core.state_bytes                       of all sets' memory: default bounds

@@ -1,7 +1,7 @@
 //! `midflight-lab bench lab`: the whole path between hosts, of a task and of a read, through network namespaces connected by veth links.
 
 use super::load::{self, Effort, SLOTS};
-use super::reads_load::Reads;
+use super::store_load::Reads;
 use super::{Comparable, How};
 use crate::engines::{LabEngine, LabEngines, Named, at};
 use crate::lab_guard::LabGuard;
@@ -10,7 +10,7 @@ use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_dataplane::reads::ReplyCheck;
+use midflight_dataplane::store::ReplyCheck;
 use midflight_host::Client;
 use midflight_net::{Options, Place, SWITCH_IPV4};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -32,14 +32,14 @@ RESULTS (medians of the runs; ENGINE is user or kernel)
   lab.ENGINE.tasks_per_s      no-op tasks, one client, one executor process with 64 slots
   lab.ENGINE.cpu_us_per_task  time that all CPUs of this machine were busy during the throughput
                               run, by task: let nothing else run
-  lab.reads.rtt_p50_us, lab.reads.rtt_p99_us
+  lab.store.rtt_p50_us, lab.store.rtt_p99_us
                               one read of a store at a time, kernel engine: client, switch, one of
                               three replicas, switch, client
-  lab.reads.reads_per_s, lab.reads.cpu_us_per_read
+  lab.store.reads_per_s, lab.store.cpu_us_per_read
                               one client with 64 reads under way
-  lab.reads.direct.…          the same, but the replica answers the client directly
+  lab.store.direct.…          the same, but the replica answers the client directly
                               (reply check direct)
-  lab.reads.user.…            all of these with the switch in user space
+  lab.store.user.…            all of these with the switch in user space
 
 Client, switch, executor and replicas run in a network namespace each, joined by veth links. They
 are gone when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and
@@ -80,7 +80,7 @@ fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {
             Some(why) if which == LabEngines::Both => eprintln!("engine {} is left out: {why}", engine.name()),
             Some(why) => bail!("{why}"),
             None => {
-                let measure = || Ok([tasks(engine, &effort, &guard)?, reads(engine, &effort, &guard)?].concat());
+                let measure = || Ok([tasks(engine, &effort, &guard)?, store(engine, &effort, &guard)?].concat());
                 results.extend(guard.unless_interrupted(measure())?);
             }
         }
@@ -105,12 +105,12 @@ fn tasks(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Mea
     Ok(measures)
 }
 
-fn reads(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
-    let options = Options::new(format!("reads{}", std::process::id()), Size::USUAL.hosts());
+fn store(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+    let options = Options::new(format!("store{}", std::process::id()), Size::USUAL.hosts());
     let lab = guard.up(&options.xdp(engine == LabEngine::Kernel))?;
     let prefix = match engine {
-        LabEngine::Kernel => "lab.reads".to_owned(),
-        LabEngine::User => format!("lab.reads.{}", engine.name()),
+        LabEngine::Kernel => "lab.store".to_owned(),
+        LabEngine::User => format!("lab.store.{}", engine.name()),
     };
     let mut measures = Vec::new();
     for (name, reply_check) in STORES {

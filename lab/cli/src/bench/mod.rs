@@ -4,8 +4,8 @@ mod against;
 mod child;
 mod controller;
 mod core;
-mod core_reads;
 mod core_replicas;
+mod core_store;
 mod failover;
 mod foreign;
 mod ilp;
@@ -20,16 +20,16 @@ mod netrs;
 mod peers;
 mod python;
 mod ratio;
-mod reads_load;
-mod reads_packets;
 mod replicas;
 mod replicas_packets;
 mod select;
 mod sim;
+mod store_load;
+mod store_packets;
 mod workload;
 mod xdp;
-mod xdp_reads;
 mod xdp_replicas;
+mod xdp_store;
 
 use against::{Against, Benchmark};
 use anyhow::Result;
@@ -48,7 +48,7 @@ enum Bench {
     /// A program's core alone: nanoseconds a decision
     #[command(after_help = against::help(core::EXAMPLES))]
     Core(OfProgram),
-    /// The same in the kernel, as BPF: of tasks the core, of reads a whole frame, of replicas both
+    /// The same in the kernel, as BPF: of tasks the core, of the store a whole frame, of replicas both
     #[command(after_help = against::help(xdp::EXAMPLES))]
     Xdp(OfProgram),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
@@ -146,17 +146,17 @@ enum Program {
     /// The cluster's task queue
     Tasks,
     /// Reads from replicas that are up to date
-    Reads,
+    Store,
     /// The operator that sends each read to a replica
     Replicas,
 }
 
 impl OfProgram {
     /// As [`Comparable::run`], for the selected program.
-    fn run(&self, name: &str, [tasks, reads, replicas]: [Alone; 3]) -> Result<ExitCode> {
+    fn run(&self, name: &str, [tasks, store, replicas]: [Alone; 3]) -> Result<ExitCode> {
         match self.program {
             Program::Tasks => self.comparable.run(name, &[], tasks),
-            Program::Reads => self.comparable.run(name, &["--program", "reads"], reads),
+            Program::Store => self.comparable.run(name, &["--program", "store"], store),
             Program::Replicas => self.comparable.run(name, &["--program", "replicas"], replicas),
         }
     }
@@ -190,8 +190,8 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => args.run("core", [core::run, core_reads::run, core_replicas::run]),
-        Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_reads::run, xdp_replicas::run]),
+        Bench::Core(args) => args.run("core", [core::run, core_store::run, core_replicas::run]),
+        Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_store::run, xdp_replicas::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
         Bench::Map(how) => map::run(&how),

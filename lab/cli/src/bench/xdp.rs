@@ -11,7 +11,7 @@ EXAMPLES
   midflight-lab bench xdp
   midflight-lab bench xdp --quick            two seconds, less exact
   midflight-lab bench xdp --json
-  midflight-lab bench xdp --program reads
+  midflight-lab bench xdp --program store
   midflight-lab bench xdp --program replicas
   midflight-lab bench xdp --against ../before/target/release/midflight-lab
 
@@ -22,8 +22,8 @@ RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; 
   xdp.batch_retrieve_ns_per_task         a RETRIEVE of 13 slots, a task each
   xdp.assigned                           tasks assigned, which is as many as were accepted
 
-RESULTS of reads (medians of blocks of 4,096 frames, one for each key group, then of the runs; one
-core; from the frame that comes to the frame that leaves, lock and clock included)
+RESULTS of the store (medians of blocks of 4,096 frames, one for each key group, then of the runs;
+one core; from the frame that comes to the frame that leaves, lock and clock included)
   xdp.read_ns                            a READ, from a client to one of three replicas
   xdp.reply_ns, xdp.reply_1k_ns          its answer, with a value of 16 bytes, and of 1 KiB
   xdp.write_ns, xdp.write_reply_ns       a WRITE, and the answer that closes its key group

@@ -7,8 +7,8 @@ use super::table::Table;
 use crate::memory;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_rmt::reads::{self, Reads};
 use midflight_rmt::replicas::{self, Replicas, Rules};
+use midflight_rmt::store::{self, Store};
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
 use midflight_rmt::tasks::check::{Passes, Verdict, passes};
 use midflight_rmt::tasks::published::{self, Published};
@@ -55,9 +55,9 @@ RESULTS
                                      bytes of argument
   asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
-  asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
-  asic.reads.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
-  asic.reads.kgroups_max             key groups for which there is room
+  asic.store.tables, .registers      of the store program; FLAIR's has 30 and 12
+  asic.store.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
+  asic.store.kgroups_max             key groups for which there is room
   asic.replicas.tables, .stages      of the program of an operator (NetRS), with its default bounds
   asic.replicas.sram, .tcam          its share of the blocks
   asic.replicas.places_max           hosts, servers and operators for which there is room
@@ -110,9 +110,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     memory::check(needed, "bound each search by --limit, or choose one with --instance").map_err(usage::error)?;
     let stop = interrupted_flag()?;
     let (sizes, on_tofino_2) = (Size::on_tofino_1()?, Size::on_tofino_2()?);
-    let reads = ReadsSize::all()?;
+    let store = StoreSize::all()?;
     let replicas = ReplicasSize::all()?;
-    print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &reads_summary(&reads) + &replicas_summary(&replicas)))?;
+    print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &store_summary(&store) + &replicas_summary(&replicas)))?;
     let searched = search(args, chosen, &stop)?;
     let mut code = judge(&searched, &stop);
     let telling = Telling { transcript: args.transcript, json: args.json };
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
-        let others = [reads_measures(&reads), replicas_measures(&replicas)].concat();
+        let others = [store_measures(&store), replicas_measures(&replicas)].concat();
         let queues = [measures(&sizes, &searched), measures_on_tofino_2(&on_tofino_2)].concat();
         Envelope::new("check asic", [queues, more.measures, others].concat()).print(true)?;
     } else {
@@ -234,28 +234,28 @@ fn summary(sizes: &[Size]) -> String {
     text + "\n"
 }
 
-struct ReadsSize {
+struct StoreSize {
     name: &'static str,
     report: Report,
     kgroups: u32,
 }
 
-impl ReadsSize {
+impl StoreSize {
     /// At FLAIR's size, and the largest.
     fn all() -> Result<[Self; 2], Refusal> {
-        let of = |name, size: reads::Config| {
-            let report = Reads::build(size, &Target::TOFINO_1)?.program().report().clone();
+        let of = |name, size: store::Config| {
+            let report = Store::build(size, &Target::TOFINO_1)?.program().report().clone();
             Ok(Self { name, report, kgroups: size.sets << size.kgroup_bits })
         };
-        Ok([of("reads, 1 set", reads::Config::FLAIR)?, of("reads, 32 sets", reads::Config::LARGEST)?])
+        Ok([of("store, 1 set", store::Config::FLAIR)?, of("store, 32 sets", store::Config::LARGEST)?])
     }
 }
 
 /// The first row is from FLAIR's authors (NSDI '20, 6.2).
-fn reads_summary(sizes: &[ReadsSize]) -> String {
+fn store_summary(sizes: &[StoreSize]) -> String {
     let mut text = "on Tofino 1     stages  tables  registers  key groups  SRAM blocks  TCAM blocks\n".to_owned();
     text += "FLAIR, as published  -      30         12       4,096      under 5 % of memory\n";
-    for ReadsSize { name, report, kgroups } in sizes {
+    for StoreSize { name, report, kgroups } in sizes {
         let ([ingress, _], kgroups) = (report.depth, units::thousands(u64::from(*kgroups)));
         let ([sram, tcam], tables, registers) = (report.memory_share(), report.tables(), report.registers.len());
         let [sram, tcam] = [sram, tcam].map(|share| format!("{:.1} %", 100.0 * share));
@@ -265,14 +265,14 @@ fn reads_summary(sizes: &[ReadsSize]) -> String {
     text + "\n"
 }
 
-fn reads_measures([flair, largest]: &[ReadsSize; 2]) -> Vec<Measure> {
+fn store_measures([flair, largest]: &[StoreSize; 2]) -> Vec<Measure> {
     let [sram, tcam] = flair.report.memory_share().map(|share| 100.0 * share);
     vec![
-        Measure::count("asic.reads.tables", flair.report.tables().into(), "tables"),
-        Measure::count("asic.reads.registers", flair.report.registers.len() as u64, "registers"),
-        Measure::quantity("asic.reads.sram", sram, "%"),
-        Measure::quantity("asic.reads.tcam", tcam, "%"),
-        Measure::count("asic.reads.kgroups_max", largest.kgroups.into(), "key groups"),
+        Measure::count("asic.store.tables", flair.report.tables().into(), "tables"),
+        Measure::count("asic.store.registers", flair.report.registers.len() as u64, "registers"),
+        Measure::quantity("asic.store.sram", sram, "%"),
+        Measure::quantity("asic.store.tcam", tcam, "%"),
+        Measure::count("asic.store.kgroups_max", largest.kgroups.into(), "key groups"),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_spec::reads::history::{BYTES_MAX, History, Verdict};
+use midflight_spec::store::history::{BYTES_MAX, History, Verdict};
 use midflight_terminal::{stdout, usage};
 use std::io::BufReader;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ mod larger;
 mod p4;
 mod planted;
 mod progress;
-mod reads;
+mod store;
 mod table;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -25,9 +25,9 @@ enum Command {
     /// none in small queues, and that defects of it are found
     #[command(after_help = asic::EXAMPLES)]
     Asic(asic::Args),
-    /// The protocol of reads: no rule breaks in any state of its model, and each planted protocol error is found
-    #[command(after_help = reads::EXAMPLES)]
-    Reads(reads::Args),
+    /// The protocol of the store: no rule breaks in any state of its model, and each planted protocol error is found
+    #[command(after_help = store::EXAMPLES)]
+    Store(store::Args),
     /// The P4 programs of tasks: compiled, run in BMv2, and compared with the model, packet by packet
     #[command(after_help = p4::EXAMPLES)]
     P4(p4::Args),
@@ -39,7 +39,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),
-        Command::Reads(args) => reads::run(args),
+        Command::Store(args) => store::run(args),
         Command::P4(args) => p4::run(args),
         Command::History(args) => history::run(args),
     }

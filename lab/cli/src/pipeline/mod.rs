@@ -12,11 +12,11 @@ use asic::AsicEngine;
 use bmv2::Bmv2Engine;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_asic::Program;
-use midflight_asic::reads::{AsicReads, UNIT_BITS};
-use midflight_cli::{NamedProgram, OtherEngine, SwitchArgs, run_reads_in, run_tasks_in};
-use midflight_control::{Config, ReadsTable, TasksTable};
+use midflight_asic::store::{AsicStore, UNIT_BITS};
+use midflight_cli::{NamedProgram, OtherEngine, SwitchArgs, run_store_in, run_tasks_in};
+use midflight_control::{Config, StoreTable, TasksTable};
 use midflight_dataplane::TasksProgram;
-use midflight_dataplane::reads::ReadsProgram;
+use midflight_dataplane::store::StoreProgram;
 use midflight_host::{EnginePlace, Error, Hosted, InProcess};
 use midflight_terminal::usage;
 use queue::Queue;
@@ -97,11 +97,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         NamedProgram::Tasks if !interface.is_empty() => Err(usage::error("--interface is for BMv2: say --engine bmv2")),
         NamedProgram::Tasks => run_tasks_in(switch, &InModel { engine: *engine, poll: *poll }),
-        NamedProgram::Reads if poll.is_some() || !interface.is_empty() => {
+        NamedProgram::Store if poll.is_some() || !interface.is_empty() => {
             Err(usage::error("--poll and --interface are for the queue of tasks"))
         }
-        NamedProgram::Reads if *engine == Engine::AsicSafe => run_reads_in(switch, &StoreInModel),
-        NamedProgram::Reads => {
+        NamedProgram::Store if *engine == Engine::AsicSafe => run_store_in(switch, &StoreInModel),
+        NamedProgram::Store => {
             Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe"))
         }
         NamedProgram::Replicas => Err(usage::error("an operator does not run here: use `midflight switch`")),
@@ -175,17 +175,17 @@ impl OtherEngine<TasksProgram, TasksTable> for InBmv2 {
 /// A store's switch in the model of a switch.
 struct StoreInModel;
 
-impl OtherEngine<ReadsProgram, ReadsTable> for StoreInModel {
+impl OtherEngine<StoreProgram, StoreTable> for StoreInModel {
     fn name(&self) -> String {
         Engine::AsicSafe.name()
     }
 
     fn start(
         &self,
-        place: &EnginePlace<'_, ReadsProgram>,
+        place: &EnginePlace<'_, StoreProgram>,
         _interrupted: &Arc<AtomicBool>,
-    ) -> Result<Box<dyn Hosted<ReadsProgram>>, Error> {
-        let reads = AsicReads::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
-        Ok(Box::new(InProcess(reads)))
+    ) -> Result<Box<dyn Hosted<StoreProgram>>, Error> {
+        let store = AsicStore::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
+        Ok(Box::new(InProcess(store)))
     }
 }

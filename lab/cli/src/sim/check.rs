@@ -3,8 +3,8 @@
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
-use midflight_sim::reads::check::ReadsSubject;
 use midflight_sim::replicas::check::ReplicasSubject;
+use midflight_sim::store::check::StoreSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
@@ -25,7 +25,7 @@ EXAMPLES
   midflight-lab sim check tasks --seed 4711 --trace all.txt
   midflight-lab sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
   midflight-lab sim check tasks --trial trial-4711.toml  a trial from a file
-  midflight-lab sim check reads                          the same for the linearizable store
+  midflight-lab sim check store                          the same for the linearizable store
   midflight-lab sim check replicas                       the same for the choice of replicas
 
 RESULTS
@@ -80,7 +80,7 @@ pub(super) enum Program {
     /// The task queue: T1 to T19
     Tasks,
     /// The linearizable store: R1 to R7
-    Reads,
+    Store,
     /// The choice of replicas in the network: N1 to N9
     Replicas,
 }
@@ -88,7 +88,7 @@ pub(super) enum Program {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => check::<TasksSubject>(args),
-        Program::Reads => check::<ReadsSubject>(args),
+        Program::Store => check::<StoreSubject>(args),
         Program::Replicas => check::<ReplicasSubject>(args),
     }
 }

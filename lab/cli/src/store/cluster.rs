@@ -5,9 +5,9 @@ use super::slow_sync::SlowSync;
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
-use midflight_control::reads::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
-use midflight_dataplane::reads::{Policy, ReplyCheck};
-use midflight_host::kv::{KvBuilder, KvClient};
+use midflight_control::store::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
+use midflight_dataplane::store::{Policy, ReplyCheck};
+use midflight_host::store::{StoreBuilder, StoreClient};
 use midflight_net::{Lab, LabError, Place, SWITCH_IPV4};
 use midflight_terminal::files;
 use std::fs::File;
@@ -138,10 +138,10 @@ impl<'l> Cluster<'l> {
     pub(crate) fn client(
         &self,
         number: usize,
-        describe: impl FnOnce(KvBuilder) -> KvBuilder + Send,
-    ) -> Result<KvClient> {
+        describe: impl FnOnce(StoreBuilder) -> StoreBuilder + Send,
+    ) -> Result<StoreClient> {
         let switches = self.set.switches.clone();
-        let connect = || describe(KvClient::builder().switches(switches)).connect();
+        let connect = || describe(StoreClient::builder().switches(switches)).connect();
         let client = match self.lab() {
             None => connect(),
             Some(lab) => lab.within(Place::Host(client_host(&self.size, number)), connect)?,

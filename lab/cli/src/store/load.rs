@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use hdrhistogram::Histogram;
 use midflight_host::clock;
-use midflight_spec::reads::history::History;
+use midflight_spec::store::history::History;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
 use midflight_terminal::signals::interrupted_flag;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     if reads.is_empty() && writes.is_empty() {
         bail!(
-            "the store answered nothing: see whether its switch and a majority of its replicas run (midflight kv status)"
+            "the store answered nothing: see whether its switch and a majority of its replicas run (midflight store status)"
         );
     }
     if let Some(error) = all.iter().find_map(|done| done.first_error) {

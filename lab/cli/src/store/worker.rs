@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use midflight_host::clock;
-use midflight_host::kv::{Answer, Failure, KvClient, KvError, Operation};
-use midflight_spec::reads::history::{Call, Outcome, Record};
+use midflight_host::store::{Answer, Failure, Operation, StoreClient, StoreError};
+use midflight_spec::store::history::{Call, Outcome, Record};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -54,13 +54,13 @@ pub(super) struct Done {
     pub(super) writes_ns: Histogram<u64>,
     pub(super) failed: u64,
     pub(super) unknown: u64,
-    pub(super) first_error: Option<KvError>,
+    pub(super) first_error: Option<StoreError>,
     pub(super) history: Vec<Record>,
 }
 
 pub(super) struct Worker<'a> {
     process: u64,
-    client: &'a KvClient,
+    client: &'a StoreClient,
     plan: &'a Plan,
     rng: StdRng,
     /// For each key, the last value that this client knows, which a CAS expects.
@@ -70,7 +70,7 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(process: u64, client: &'a KvClient, plan: &'a Plan) -> anyhow::Result<Self> {
+    pub(super) fn new(process: u64, client: &'a StoreClient, plan: &'a Plan) -> anyhow::Result<Self> {
         let latencies = || Histogram::new_with_max(LATENCY_MAX_NS, 3);
         let (reads_ns, writes_ns) = (latencies()?, latencies()?);
         let done = Done { reads_ns, writes_ns, failed: 0, unknown: 0, first_error: None, history: Vec::new() };
@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, KvError>) {
+    fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, StoreError>) {
         let known = match (call, outcome) {
             (Call::Put(value) | Call::Cas(_, value), Ok(Answer::Done)) => value.clone(),
             (_, Ok(Answer::Value(value) | Answer::Conflict { present: value })) => text(value),
@@ -139,10 +139,10 @@ impl<'a> Worker<'a> {
     }
 
     /// `None` if the operation may or may not have taken place.
-    fn judge(&mut self, outcome: Result<Answer, KvError>) -> Option<Outcome> {
+    fn judge(&mut self, outcome: Result<Answer, StoreError>) -> Option<Outcome> {
         let error = match outcome {
             Ok(answer) => return Some(seen(answer)),
-            Err(KvError::Failed(Failure::NotANumber)) => return Some(Outcome::NotANumber),
+            Err(StoreError::Failed(Failure::NotANumber)) => return Some(Outcome::NotANumber),
             Err(error) => error,
         };
         self.done.first_error.get_or_insert(error);
@@ -187,6 +187,6 @@ mod tests {
     #[test]
     fn the_longest_cas_fits_into_a_packet() {
         let name = format!("load-{:016x}-{}", u64::MAX, 10_000_000);
-        assert!(name.len() + 2 * CAS_VALUE_MAX <= midflight_wire::reads::DATA_MAX);
+        assert!(name.len() + 2 * CAS_VALUE_MAX <= midflight_wire::store::DATA_MAX);
     }
 }

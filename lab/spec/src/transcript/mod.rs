@@ -33,10 +33,10 @@
 
 mod cookie;
 mod engines;
-mod reads;
 mod replicas;
 mod runner;
 mod steps;
+mod store;
 mod tasks;
 mod vocabulary;
 mod words;
@@ -44,8 +44,8 @@ mod words;
 pub use engines::{CheckedNative, EngineExt};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
-pub use reads::ReadsVocabulary;
 pub use replicas::ReplicasVocabulary;
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
+pub use store::StoreVocabulary;
 pub use tasks::{Heard, PollingAsic, TasksVocabulary};
 pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

@@ -3,8 +3,8 @@
 use crate::shells::skip;
 use midflight_dataplane::kernel::Kernel;
 use midflight_dataplane::program::SoftProgram;
-use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
 use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
+use midflight_dataplane::store::{StoreConfig, StoreProgram};
 use midflight_dataplane::{TasksConfig, TasksProgram};
 
 /// The verifier gives up after 1,000,000. Other versions of kernel and compiler need more or fewer.
@@ -36,6 +36,6 @@ fn check<P: SoftProgram>(config: &P::Config) -> bool {
 #[test]
 fn no_program_comes_near_what_the_verifier_allows() {
     let _ = check::<TasksProgram>(&TasksConfig::default())
-        && check::<ReadsProgram>(&ReadsConfig::default())
+        && check::<StoreProgram>(&StoreConfig::default())
         && check::<ReplicasProgram>(&ReplicasConfig::default());
 }

@@ -3,6 +3,6 @@
 //! model and, where they may differ, of the asic engine; review the diff before you commit it.
 
 mod files;
-mod reads;
 mod replicas;
+mod store;
 mod tasks;

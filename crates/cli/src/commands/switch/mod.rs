@@ -2,9 +2,9 @@
 
 mod engine;
 mod program;
-mod reads;
 mod replicas;
 mod running;
+mod store;
 mod tasks;
 
 pub(crate) use program::SwitchProgram;
@@ -13,11 +13,11 @@ pub(crate) use running::{Prepared, Running};
 use crate::{http, options};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::{Config, ProgramTable, ReadsTable, ReplicasTable, TasksTable, config};
+use midflight_control::{Config, ProgramTable, ReplicasTable, StoreTable, TasksTable, config};
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::program::Program;
-use midflight_dataplane::reads::ReadsProgram;
 use midflight_dataplane::replicas::ReplicasProgram;
+use midflight_dataplane::store::StoreProgram;
 use midflight_host::{EnginePlace, Error, Hosted, Inheritance, SwitchEngine, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -44,8 +44,8 @@ lets go what was kept:
   sudo midflight switch --detach
 
 The switch of a store, which sends each read to a replica that is up to date (docs/store.md):
-  midflight switch --config store.toml                the file has a table [reads]
-  midflight switch --program reads --print-config
+  midflight switch --config store.toml                the file has a table [store]
+  midflight switch --program store --print-config
 
 An operator of NetRS, which sends each read of a cache to the replica that answers soonest
 (docs/cache.md):
@@ -91,7 +91,7 @@ pub struct Common {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match args.common.program()? {
         Named::Tasks => run_program::<TasksProgram>(args),
-        Named::Reads => run_program::<ReadsProgram>(args),
+        Named::Store => run_program::<StoreProgram>(args),
         Named::Replicas => run_program::<ReplicasProgram>(args),
     }
 }
@@ -106,10 +106,10 @@ impl Common {
             return Ok(named);
         }
         let Some(file) = &self.file.config else { return Ok(Named::Tasks) };
-        let programs = [TasksTable::NAME, ReadsTable::NAME, ReplicasTable::NAME];
+        let programs = [TasksTable::NAME, StoreTable::NAME, ReplicasTable::NAME];
         let tables = config::tables_of(file, &programs).map_err(usage::error)?;
         Ok(match tables[..] {
-            [ReadsTable::NAME] => Named::Reads,
+            [StoreTable::NAME] => Named::Store,
             [ReplicasTable::NAME] => Named::Replicas,
             _ => Named::Tasks,
         })
@@ -154,7 +154,7 @@ pub fn run_tasks_in(args: &Common, engine: &impl OtherEngine<TasksProgram, Tasks
 ///
 /// # Errors
 /// As the command.
-pub fn run_reads_in(args: &Common, engine: &impl OtherEngine<ReadsProgram, ReadsTable>) -> Result<ExitCode> {
+pub fn run_store_in(args: &Common, engine: &impl OtherEngine<StoreProgram, StoreTable>) -> Result<ExitCode> {
     run_in(args, engine)
 }
 

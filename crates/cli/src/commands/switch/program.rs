@@ -14,7 +14,7 @@ pub enum Named {
     /// The task queue
     Tasks,
     /// Linearizable reads from all replicas of a store
-    Reads,
+    Store,
     /// An operator of NetRS: each read of a replicated store goes to the replica that answers soonest
     Replicas,
 }

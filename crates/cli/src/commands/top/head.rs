@@ -3,13 +3,13 @@
 use super::rows::{Tone, per_second};
 use super::view::{Detail, Of, View};
 use crate::commands::status::OfProgram;
-use midflight_control::reads::{ReplicaStatus, SetStatus};
 use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::store::{ReplicaStatus, SetStatus};
 use midflight_control::tasks::quantile_us;
 use midflight_control::watch::{
-    ControllerDetail, ExecutorState, ReadsDetail, ReplicaState, ReplicasDetail, ServerState, SetView, TasksDetail,
+    ControllerDetail, ExecutorState, ReplicaState, ReplicasDetail, ServerState, SetView, StoreDetail, TasksDetail,
 };
-use midflight_control::{ReadsStatus, Snapshot, TasksStatus};
+use midflight_control::{Snapshot, StoreStatus, TasksStatus};
 use midflight_terminal::columns::plain;
 use midflight_terminal::units::{short_time, thousands};
 use ratatui::style::{Color, Modifier, Style};
@@ -34,7 +34,7 @@ fn of_switch(view: &View, status: &Snapshot<OfProgram>, detail: &Detail) -> Vec<
     let uptime = humantime::format_duration(Duration::from_secs(status.uptime_ms / 1000));
     let program = match status.program {
         OfProgram::Tasks(_) => "tasks",
-        OfProgram::Reads(_) => "reads",
+        OfProgram::Store(_) => "store",
         OfProgram::Replicas(_) => "replicas",
     };
     let about = format!("{}, {program}, {} engine, up {uptime}", status.listen, plain(&status.engine.kind));
@@ -42,8 +42,8 @@ fn of_switch(view: &View, status: &Snapshot<OfProgram>, detail: &Detail) -> Vec<
     match (&status.program, detail) {
         (OfProgram::Tasks(tasks), Detail::Tasks(detail)) => lines.extend(of_tasks(view, tasks, Some(detail))),
         (OfProgram::Tasks(tasks), _) => lines.extend(of_tasks(view, tasks, None)),
-        (OfProgram::Reads(reads), Detail::Reads(detail)) => lines.extend(of_reads(view, reads, Some(detail))),
-        (OfProgram::Reads(reads), _) => lines.extend(of_reads(view, reads, None)),
+        (OfProgram::Store(store), Detail::Store(detail)) => lines.extend(of_store(view, store, Some(detail))),
+        (OfProgram::Store(store), _) => lines.extend(of_store(view, store, None)),
         (OfProgram::Replicas(_), Detail::Replicas(detail)) => lines.extend(of_operator(view, Some(detail))),
         (OfProgram::Replicas(_), _) => lines.extend(of_operator(view, None)),
     }
@@ -60,7 +60,7 @@ fn worry(tone: Tone, count: u64, what: &str) -> Option<Span<'static>> {
     (count > 0).then(|| Span::styled(format!("  {} {what}", thousands(count)), style(tone)))
 }
 
-fn of_reads(view: &View, status: &ReadsStatus, detail: Option<&ReadsDetail>) -> Vec<Line<'static>> {
+fn of_store(view: &View, status: &StoreStatus, detail: Option<&StoreDetail>) -> Vec<Line<'static>> {
     let rate = |name: &str| {
         let of_set = |set: &SetStatus| view.rate(&format!("sets.{}.{name}", set.set));
         status.sets.iter().map(of_set).sum::<f64>()

@@ -61,7 +61,7 @@ impl Table {
         match &view.of {
             Of::Switch(status, detail) => match (&status.program, detail) {
                 (_, Detail::Tasks(_)) => &[Self::Executors, Self::Jobs, Self::Clients, Self::Drops],
-                (_, Detail::Reads(_)) => &[Self::Replicas, Self::Sessions, Self::Counters, Self::Drops],
+                (_, Detail::Store(_)) => &[Self::Replicas, Self::Sessions, Self::Counters, Self::Drops],
                 (_, Detail::Replicas(_)) => &[Self::Servers, Self::Groups, Self::RsNodes, Self::Counters, Self::Drops],
                 (OfProgram::Tasks(_), Detail::Nothing) => &[Self::Drops],
                 (_, Detail::Nothing) => &[Self::Counters, Self::Drops],
@@ -130,13 +130,13 @@ fn of_switch(view: &View, which: Table, detail: &Detail) -> Rows {
         (Table::Clients, Detail::Tasks(detail)) => {
             rows(&["client", "user", "open tasks", "last word"], "lrrr", &detail.clients, client)
         }
-        (Table::Replicas, Detail::Reads(detail)) => {
+        (Table::Replicas, Detail::Store(detail)) => {
             let sets = &detail.sets.shown;
             let lines = sets.iter().flat_map(|set| set.replicas.iter().map(|one| replica(set, one))).collect();
             let titles = &["set", "replica", "state", "reads", "lag", "last word", "address"];
             Rows { titles, sides: "rrlrrrl", lines, more: detail.sets.more }
         }
-        (Table::Sessions, Detail::Reads(detail)) => {
+        (Table::Sessions, Detail::Store(detail)) => {
             let titles = &["set", "session", "state", "under way", "policy", "replies"];
             rows(titles, "rllrll", &detail.sets, session)
         }
@@ -202,7 +202,7 @@ fn counters(view: &View, group: &str) -> Rows {
         }
         (Of::Switch(status, _), _) => match &status.program {
             OfProgram::Tasks(program) => program.counts(),
-            OfProgram::Reads(program) => program.counts(),
+            OfProgram::Store(program) => program.counts(),
             OfProgram::Replicas(program) => program.counts(),
         },
         (Of::Replica(status), _) => status.counts().into_iter().collect(),

@@ -3,9 +3,9 @@
 use crate::commands::status::OfProgram;
 use anyhow::{Context, Result, bail};
 use midflight_control::Snapshot;
-use midflight_control::reads::ReplicaStatus;
 use midflight_control::replicas::ControllerSnapshot;
-use midflight_control::watch::{self, ControllerDetail, ReadsDetail, ReplicasDetail, TasksDetail};
+use midflight_control::store::ReplicaStatus;
+use midflight_control::watch::{self, ControllerDetail, ReplicasDetail, StoreDetail, TasksDetail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) enum Of {
 pub(super) enum Detail {
     Nothing,
     Tasks(TasksDetail),
-    Reads(ReadsDetail),
+    Store(StoreDetail),
     Replicas(ReplicasDetail),
 }
 
@@ -39,7 +39,7 @@ impl View {
         let watch::View { program, period_ms, rates, status, detail, .. } = view;
         let of = match (program.as_str(), detail) {
             ("tasks", detail) => of_switch(status, detail, Detail::Tasks)?,
-            ("reads", detail) => of_switch(status, detail, Detail::Reads)?,
+            ("store", detail) => of_switch(status, detail, Detail::Store)?,
             ("replicas", detail) => of_switch(status, detail, Detail::Replicas)?,
             ("replica", _) => Of::Replica(serde_json::from_value(status)?),
             ("controller", Some(detail)) => {

@@ -1,10 +1,10 @@
 //! The data directory of `midflight up --store`.
 //!
 //! A client may hear of a write as soon as two of three replicas have it. So a replica may start without data only before any client was
-//! served: while the file `founding` exists. See docs/internals/reads-replica.md.
+//! served: while the file `founding` exists. See docs/internals/store-replica.md.
 
 use anyhow::{Context, Result, bail};
-use midflight_control::reads::{ANY_CLUSTER, ReplicaStart, SetTable};
+use midflight_control::store::{ANY_CLUSTER, ReplicaStart, SetTable};
 use midflight_host::disk::Directory;
 use midflight_terminal::files::temporary;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl Data {
         for replica in &set.replicas {
             let mut config = set.replica_config(replica.id, ReplicaStart::IsNew, rand::random());
             config.founders.clone_from(&founders);
-            midflight_host::replica::found(config, &self.of(replica.id), !self.is_temporary())?;
+            midflight_host::store::replica::found(config, &self.of(replica.id), !self.is_temporary())?;
         }
         let served = self.sync().and_then(|()| fs::remove_file(founding)).and_then(|()| self.sync());
         served.with_context(|| format!("cannot remove {}", founding.display()))

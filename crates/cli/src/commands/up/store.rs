@@ -8,9 +8,9 @@ use crate::options;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Result, bail};
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::{ReadMode, ReplicaStart, SetTable};
-use midflight_control::{Config, ReadsTable, SwitchTable};
-use midflight_dataplane::reads::ReadsProgram;
+use midflight_control::store::{ReadMode, ReplicaStart, SetTable};
+use midflight_control::{Config, StoreTable, SwitchTable};
+use midflight_dataplane::store::StoreProgram;
 use midflight_host::links::listen;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
@@ -26,8 +26,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
     // The kernel may choose the port; the replicas' ports follow from it.
-    let mut config = Config { switch, program: ReadsTable::default() };
-    let mut prepared = Running::<ReadsProgram>::prepare(&config)?;
+    let mut config = Config { switch, program: StoreTable::default() };
+    let mut prepared = Running::<StoreProgram>::prepare(&config)?;
     ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
     let port = prepared.port();
     let data = Data::new(args.data.as_deref())?;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     prepared.set_table(config.program.clone());
     data.prepare(&set)?;
     let running = prepared.run(|| ())?;
-    ReadsProgram::begin(ReadsProgram::beside(&config, port)?, &running.switch, || ())?;
+    StoreProgram::begin(StoreProgram::beside(&config, port)?, &running.switch, || ())?;
     let replicas = start(&set, &data, &shutdown)?;
     check_addresses(&set, &data, &replicas)?;
     stdout::print(&greeting(&running, &set, &data))?;
@@ -76,7 +76,7 @@ fn check_addresses(set: &SetTable, data: &Data, replicas: &[RunningReplica]) -> 
     Ok(())
 }
 
-fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> String {
+fn greeting(running: &Running<StoreProgram>, set: &SetTable, data: &Data) -> String {
     let port = running.switch.local_addr().port();
     let of_store = if port == DEFAULT_PORT { String::new() } else { format!(" --switch 127.0.0.1:{port}") };
     let status = running.http().map_or_else(String::new, |http| format!("  midflight status --http {http}\n"));
@@ -88,7 +88,7 @@ fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> Str
     };
     format!(
         "switch on 127.0.0.1:{port}, {replicas} data in {}, {fate}; reads: {}. In another terminal:\n\n  \
-         midflight kv put greeting hello{of_store}\n  midflight kv get greeting{of_store}\n{status}\nCtrl-C ends it.\n",
+         midflight store put greeting hello{of_store}\n  midflight store get greeting{of_store}\n{status}\nCtrl-C ends it.\n",
         data.path().display(),
         set.reads.name()
     )

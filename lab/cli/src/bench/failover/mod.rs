@@ -68,7 +68,7 @@ pub(super) struct Args {
     #[command(flatten)]
     how: How,
     /// Whose processes die
-    #[arg(long, value_enum, default_value_t = Program::Reads)]
+    #[arg(long, value_enum, default_value_t = Program::Store)]
     program: Program,
     /// Each process on a host of a lab
     #[arg(long)]
@@ -88,7 +88,7 @@ pub(super) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Program {
     /// A store
-    Reads,
+    Store,
     /// A replicated cache
     Replicas,
 }
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let interrupted = end_flag()?;
     match args.program {
-        Program::Reads => store::run(args, &interrupted),
+        Program::Store => store::run(args, &interrupted),
         Program::Replicas => cache::run(args, &interrupted),
     }
 }

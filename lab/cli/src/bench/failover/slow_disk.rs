@@ -4,7 +4,7 @@ use crate::bench::How;
 use crate::median::median;
 use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::Result;
-use midflight_host::kv::KvClient;
+use midflight_host::store::StoreClient;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::progress::Progress;
 use midflight_terminal::usage::INTERRUPTED;
@@ -72,7 +72,7 @@ pub(super) fn measure(how: &How, ground: Ground<'_>, interrupted: &AtomicBool) -
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(store: &Cluster<'_>, client: &KvClient) -> Result<Run> {
+fn run(store: &Cluster<'_>, client: &StoreClient) -> Result<Run> {
     let (log, leader) = (Log::default(), store.leader()?);
     let (begun, end) = std::thread::scope(|scope| {
         for thread in 0..WRITERS {
@@ -104,7 +104,7 @@ fn run(store: &Cluster<'_>, client: &KvClient) -> Result<Run> {
 }
 
 impl Log {
-    fn write(&self, client: &KvClient, thread: usize) {
+    fn write(&self, client: &StoreClient, thread: usize) {
         let mut number = thread;
         while !self.stop.load(Relaxed) {
             number += WRITERS;
@@ -114,7 +114,7 @@ impl Log {
         }
     }
 
-    fn read(&self, client: &KvClient) {
+    fn read(&self, client: &StoreClient) {
         let mut number = 0;
         while !self.stop.load(Relaxed) {
             number += 1;

@@ -3,7 +3,7 @@
 use super::store::Store;
 use super::workload::{Keys, Mix, VALUE_BYTES};
 use anyhow::{Context, Result, bail, ensure};
-use midflight_host::kv::{KvClient, KvHandle, Operation};
+use midflight_host::store::{Operation, StoreClient, StoreHandle};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -35,7 +35,7 @@ impl Done {
     }
 }
 
-fn client(store: &Store<'_>) -> Result<KvClient> {
+fn client(store: &Store<'_>) -> Result<StoreClient> {
     store.client(|builder| builder.lanes(LANES).timeout(PATIENCE))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn fill(store: &Store<'_>, keys: &Keys) -> Result<()> {
     Ok(())
 }
 
-fn wait(under_way: &mut VecDeque<KvHandle>) -> Result<()> {
+fn wait(under_way: &mut VecDeque<StoreHandle>) -> Result<()> {
     let Some(oldest) = under_way.pop_front() else { return Ok(()) };
     oldest.wait().context("an operation failed")?;
     Ok(())
@@ -105,7 +105,7 @@ pub(super) fn run(
 fn work(store: &Store<'_>, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
     let client = client(store)?;
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut under_way: VecDeque<(bool, KvHandle)> = VecDeque::new();
+    let mut under_way: VecDeque<(bool, StoreHandle)> = VecDeque::new();
     while !shared.stop.load(Ordering::Relaxed) {
         while under_way.len() < UNDER_WAY {
             let key = keys.draw(mix.skew, &mut random);

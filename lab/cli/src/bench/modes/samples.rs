@@ -2,7 +2,7 @@ use super::load::Done;
 use super::store::Like;
 use super::workload::Mix;
 use crate::median::median;
-use midflight_control::reads::ReadMode;
+use midflight_control::store::ReadMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

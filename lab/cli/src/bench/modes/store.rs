@@ -5,9 +5,9 @@ use crate::engines::LabEngine;
 use crate::lab_guard::LabGuard;
 use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::Result;
-use midflight_control::reads::ReadMode;
-use midflight_dataplane::reads::Policy;
-use midflight_host::kv::{KvBuilder, KvClient};
+use midflight_control::store::ReadMode;
+use midflight_dataplane::store::Policy;
+use midflight_host::store::{StoreBuilder, StoreClient};
 use midflight_net::{Lab, Options};
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl<'l> Store<'l> {
         Ok(Self { cluster, _shares: shares })
     }
 
-    pub(super) fn client(&self, describe: impl FnOnce(KvBuilder) -> KvBuilder + Send) -> Result<KvClient> {
+    pub(super) fn client(&self, describe: impl FnOnce(StoreBuilder) -> StoreBuilder + Send) -> Result<StoreClient> {
         self.cluster.client(0, describe)
     }
 

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use beyond::{Beyond, beyond_the_campaign};
 use clap::Args as ClapArgs;
 use midflight_sim::check::{Caught, Mutant, Rule, Subject, are_planted};
-use midflight_sim::reads::check::ReadsSubject;
 use midflight_sim::replicas::check::ReplicasSubject;
+use midflight_sim::store::check::StoreSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -25,7 +25,7 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   make mutants                                   all of tasks, in a build of their own
   make mutants ARGS='--only lost-tail'           the same build, only this bug
-  make mutants PROGRAM=reads                     those of reads
+  make mutants PROGRAM=store                     those of the store
   make mutants PROGRAM=replicas                  those of replicas
 
 A mutant is a bug that is planted in the core, in an endpoint, or in what drives it. The campaign
@@ -61,7 +61,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => hunt::<TasksSubject>(args),
-        Program::Reads => hunt::<ReadsSubject>(args),
+        Program::Store => hunt::<StoreSubject>(args),
         Program::Replicas => hunt::<ReplicasSubject>(args),
     }
 }
@@ -280,7 +280,7 @@ mod tests {
         let all = || {
             let of = |mutants: &'static [Mutant]| mutants.iter().map(|mutant| (mutant.number, mutant.name));
             let beyond = BEYOND.iter().map(|beyond| (beyond.number, beyond.name));
-            of(TasksSubject::MUTANTS).chain(of(ReadsSubject::MUTANTS)).chain(of(ReplicasSubject::MUTANTS)).chain(beyond)
+            of(TasksSubject::MUTANTS).chain(of(StoreSubject::MUTANTS)).chain(of(ReplicasSubject::MUTANTS)).chain(beyond)
         };
         assert_eq!(all().map(|(number, _)| number).collect::<BTreeSet<_>>().len(), all().count());
         assert_eq!(all().map(|(_, name)| name).collect::<BTreeSet<_>>().len(), all().count());

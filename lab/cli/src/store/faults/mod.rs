@@ -10,9 +10,9 @@ use super::cluster::{Cluster, Ground, Size};
 use crate::engines::{LabEngine, Named};
 use anyhow::{Context, Result};
 use kinds::Kind;
-use midflight_host::kv::KvClient;
+use midflight_host::store::StoreClient;
 use midflight_net::{Lab, Options};
-use midflight_spec::reads::history::Verdict;
+use midflight_spec::store::history::Verdict;
 use midflight_terminal::progress::Progress;
 use outcome::Outcome;
 use run::Run;
@@ -41,7 +41,7 @@ fn hold(plan: &Plan, interrupted: &AtomicBool) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
     for &engine in &plan.engines {
         let size = Size { replicas: plan.replicas, switches: 2, clients: CLIENTS, ..Size::USUAL };
-        let options = Options::new(format!("reads{}", std::process::id()), size.hosts());
+        let options = Options::new(format!("store{}", std::process::id()), size.hosts());
         let lab = Lab::up_unless(&options.xdp(engine == LabEngine::Kernel), interrupted)?;
         for kind in &plan.kinds {
             let size = Size { small_disks: kind.needs_small_disks(), ..size };
@@ -90,7 +90,7 @@ impl<'a> Campaign<'a> {
         Ok(outcome)
     }
 
-    fn store(&self) -> Result<(Cluster<'a>, Vec<KvClient>)> {
+    fn store(&self) -> Result<(Cluster<'a>, Vec<StoreClient>)> {
         let mut cluster = Cluster::start(Ground::Lab(self.lab, self.engine), self.size)?;
         cluster.bring_home().context("a new store does not begin to serve")?;
         let clients = run::clients(&cluster)?;

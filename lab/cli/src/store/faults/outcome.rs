@@ -2,7 +2,7 @@ use super::kinds::Kind;
 use super::run::Run;
 use crate::engines::{LabEngine, Named};
 use crate::median::median;
-use midflight_spec::reads::history::Verdict;
+use midflight_spec::store::history::Verdict;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 

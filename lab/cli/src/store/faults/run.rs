@@ -5,8 +5,8 @@ use crate::store::cluster::Cluster;
 use crate::store::worker::{Done, Plan, Shared, Worker};
 use anyhow::{Context, Result, anyhow};
 use midflight_host::clock;
-use midflight_host::kv::KvClient;
-use midflight_spec::reads::history::{BYTES_MAX, History, Verdict};
+use midflight_host::store::StoreClient;
+use midflight_spec::store::history::{BYTES_MAX, History, Verdict};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -32,16 +32,16 @@ pub(super) struct Run {
 }
 
 /// One per client host.
-pub(super) fn clients(store: &Cluster<'_>) -> Result<Vec<KvClient>> {
+pub(super) fn clients(store: &Cluster<'_>) -> Result<Vec<StoreClient>> {
     (0..store.size().clients).map(|number| client(store, number)).collect()
 }
 
-fn client(store: &Cluster<'_>, number: usize) -> Result<KvClient> {
+fn client(store: &Cluster<'_>, number: usize) -> Result<StoreClient> {
     store.client(number, |client| client.lanes(THREADS).timeout(PATIENCE))
 }
 
 /// The store must be healthy, with its session at the first switch.
-pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<Run> {
+pub(super) fn run(store: &mut Cluster<'_>, clients: &[StoreClient], kind: &Kind) -> Result<Run> {
     // A history starts with keys that do not exist.
     let prefix = format!("{:016x}-", rand::random::<u64>());
     let plan = Plan { keys: KEYS, prefix, reads: READS, value_bytes: 0, keeps_history: true };
@@ -62,7 +62,7 @@ pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) ->
 }
 
 /// Waits until all is well.
-fn happen(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<()> {
+fn happen(store: &mut Cluster<'_>, clients: &[StoreClient], kind: &Kind) -> Result<()> {
     std::thread::sleep(BEFORE);
     let struck = kind.strike(store)?;
     std::thread::sleep(LASTS);
@@ -75,7 +75,7 @@ fn happen(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<
     serves(&client(store, 0)?).context("a new client is not served after the fault")
 }
 
-fn serves(client: &KvClient) -> Result<()> {
+fn serves(client: &StoreClient) -> Result<()> {
     client.put("after", "the fault")?;
     client.get("after")?.context("what was written is not there")?;
     Ok(())

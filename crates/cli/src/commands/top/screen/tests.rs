@@ -105,7 +105,7 @@ fn said_by_a_store() -> Value {
                "matched": 90, "lag": 3, "reads_per_s": reads, "replies_per_s": reads})
     };
     json!({
-        "program": "reads", "number": 7, "period_ms": 1000, "viewers": 1,
+        "program": "store", "number": 7, "period_ms": 1000, "viewers": 1,
         "status": {
             "version": "1", "listen": "127.0.0.1:7700", "engine": {"kind": "user", "mode": null, "interfaces": []}, "epoch": 7,
             "uptime_ms": 61_000, "packets": {}, "drops": {"cookie": 3}, "taken": 9,

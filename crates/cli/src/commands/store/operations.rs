@@ -1,0 +1,219 @@
+//! `midflight store get|put|del|cas|incr|exists`: one operation.
+
+use super::escape;
+use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
+use midflight_host::store::{self, StoreClient, StoreError};
+use midflight_terminal::store::WhichStore;
+use midflight_terminal::units::thousands;
+use midflight_terminal::{stdout, usage};
+use midflight_wire::store::DATA_MAX;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+/// Refuses a longer value instead of cutting it.
+const STDIN_MAX: u64 = 64 << 10;
+
+/// The options of each.
+#[derive(ClapArgs)]
+struct Common {
+    #[command(flatten)]
+    store: WhichStore,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    /// Keys and values in arguments and answers are written with \n, \r, \t, \\ and \xHH: any bytes
+    #[arg(long)]
+    escaped: bool,
+}
+
+impl Common {
+    fn bytes(&self, argument: &OsStr) -> Result<Vec<u8>> {
+        let bytes = argument.as_bytes();
+        if self.escaped { escape::decode(bytes).map_err(usage::error) } else { Ok(bytes.to_vec()) }
+    }
+
+    /// "-" reads stdin.
+    fn value(&self, argument: &OsStr) -> Result<Vec<u8>> {
+        if argument != "-" {
+            return self.bytes(argument);
+        }
+        let mut value = Vec::new();
+        std::io::stdin().take(STDIN_MAX + 1).read_to_end(&mut value).context("cannot read the value from stdin")?;
+        let most = format!("a key and its values have together at most {} bytes", thousands(DATA_MAX as u64));
+        ensure!(value.len() as u64 <= STDIN_MAX, "the value on stdin has more than {} KiB: {most}", STDIN_MAX >> 10);
+        Ok(value)
+    }
+
+    fn shown<'a>(&self, value: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.escaped { value.escape_ascii().to_string().into_bytes().into() } else { value.into() }
+    }
+
+    fn client(&self) -> Result<StoreClient> {
+        Ok(self.store.client()?.lanes(1).connect()?)
+    }
+
+    /// The exit code is 0 if `is_yes`.
+    fn print(&self, is_yes: bool, text: &[u8], answer: &Value) -> Result<ExitCode> {
+        if self.json {
+            stdout::print(&format!("{answer}\n"))?;
+        } else if is_yes {
+            stdout::print_bytes(text)?;
+        } else {
+            eprint!("{}", String::from_utf8_lossy(text));
+        }
+        Ok(ExitCode::from(if is_yes { 0 } else { usage::NO }))
+    }
+
+    fn not_found(&self) -> Result<ExitCode> {
+        self.print(false, b"not found\n", &json!({ "found": false }))
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Get {
+    /// Which key
+    key: OsString,
+    /// The value as it is, without a line's end behind it
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Get {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        match self.common.client()?.get(key)? {
+            Some(value) => {
+                let end: &[u8] = if self.raw { b"" } else { b"\n" };
+                let text = [&self.common.shown(&value), end].concat();
+                self.common.print(true, &text, &json!({ "found": true, "value": of_json(&value) }))
+            }
+            None => self.common.not_found(),
+        }
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Put {
+    /// Which key
+    key: OsString,
+    /// The value; "-" reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    value: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Put {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let (key, value) = (self.common.bytes(&self.key)?, self.common.value(&self.value)?);
+        self.common.client()?.put(key, value).map_err(of_write)?;
+        self.common.print(true, b"", &json!({ "done": true }))
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Del {
+    /// Which key
+    key: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Del {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        if self.common.client()?.delete(key).map_err(of_write)? {
+            return self.common.print(true, b"", &json!({ "found": true }));
+        }
+        self.common.not_found()
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Cas {
+    /// Which key
+    key: OsString,
+    /// The value that it must have
+    #[arg(allow_hyphen_values = true)]
+    expected: OsString,
+    /// The value that it gets; "-" reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    new: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Cas {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let [key, expected] = [&self.key, &self.expected].map(|argument| self.common.bytes(argument));
+        let new = self.common.value(&self.new)?;
+        match self.common.client()?.cas(key?, expected?, new).map_err(of_write)? {
+            store::Cas::Done => self.common.print(true, b"", &json!({ "done": true })),
+            store::Cas::NotFound => self.common.not_found(),
+            store::Cas::Conflict { present } => {
+                let text = [b"it has another value: ", &*self.common.shown(&present), b"\n"].concat();
+                self.common.print(false, &text, &json!({ "done": false, "present": of_json(&present) }))
+            }
+        }
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Incr {
+    /// Which key
+    key: OsString,
+    /// What to add
+    #[arg(default_value_t = 1, allow_negative_numbers = true)]
+    by: i64,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Incr {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        let sum = self.common.client()?.incr(key, self.by).map_err(of_write)?;
+        self.common.print(true, format!("{sum}\n").as_bytes(), &json!({ "number": sum }))
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Exists {
+    /// Which key
+    key: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Exists {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        if self.common.client()?.exists(key)? {
+            return self.common.print(true, b"", &json!({ "found": true }));
+        }
+        self.common.not_found()
+    }
+}
+
+/// A failed write may still take effect.
+fn of_write(error: StoreError) -> anyhow::Error {
+    if error.is_unknown() {
+        return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
+    }
+    error.into()
+}
+
+/// An object with hexadecimal digits if the value is not UTF-8.
+fn of_json(value: &[u8]) -> Value {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.into(),
+        Err(_) => json!({ "hex": value.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
+    }
+}

@@ -1,0 +1,16 @@
+//! The configuration table and the metrics of the store program, and of its replicas.
+
+mod addresses;
+mod operator;
+mod order;
+mod replica;
+mod status;
+mod table;
+mod times;
+
+pub use operator::{ANY_CLUSTER, AskError, ReplicaAnswer, ReplicaName, ReplicaRequest, ToReplica, socket_path};
+pub use order::{SetAnswer, SetRequest};
+pub use replica::{MemberStatus, ReplicaStart, ReplicaStatus, SessionStatus};
+pub use status::{SetStatus, StoreStatus};
+pub use table::{BoundsTable, ReadMode, ReplicaTable, SetTable, StoreTable, TimingTable};
+pub use times::TimesStatus;

@@ -1,0 +1,242 @@
+//! The operations of a store client.
+
+use super::builder::StoreBuilder;
+use super::handler::AnswerHandler;
+use super::pending::{StoreError, StoreHandle};
+use crate::driver::{Driver, lock, spawn};
+use crate::error::Error;
+use crate::pending::Pending;
+use crate::poller::Poller;
+use crate::socket::SocketCounts;
+use midflight_store::client::{Answer, Client, Counters, Operation};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Waiting threads poll, the network thread does not.
+const NO_POLLING: Duration = Duration::ZERO;
+
+/// Result of a compare-and-swap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cas {
+    /// The value was as expected and has been replaced.
+    Done,
+    /// The key does not exist.
+    NotFound,
+    /// The key has another value.
+    Conflict {
+        /// The present value.
+        present: Vec<u8>,
+    },
+}
+
+/// All counts of a store client.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreCounts {
+    /// Protocol.
+    pub protocol: Counters,
+    /// Socket.
+    pub socket: SocketCounts,
+}
+
+/// A client of a replica set, for any number of threads. Dropping it closes it.
+///
+/// Every operation is linearizable, and a write is applied once even if sent repeatedly. All methods but [`submit`](Self::submit) wait for
+/// the answer.
+pub struct StoreClient {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(super) struct Shared {
+    driver: Driver<Client, AnswerHandler>,
+    poller: Poller,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    /// Polls the socket briefly or until `done`, then hands it to the network thread.
+    pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+        self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
+        self.driver.watch();
+    }
+}
+
+impl std::fmt::Debug for StoreClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreClient").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl StoreClient {
+    /// Describes a client.
+    #[must_use]
+    pub fn builder() -> StoreBuilder {
+        StoreBuilder::default()
+    }
+
+    pub(super) fn start(driver: Driver<Client, AnswerHandler>, busy_poll: Duration) -> Result<Self, Error> {
+        let shared = Arc::new(Shared { driver, poller: Poller::new(busy_poll), closed: AtomicBool::new(false) });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-store", move || of_thread.driver.run(NO_POLLING))?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The value of a key; `None` if the key does not exist.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer: see [`StoreError`].
+    pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.run(Operation::Get { key: key.into() })? {
+            Answer::Value(value) => Ok(Some(value)),
+            Answer::NotFound => Ok(None),
+            other => not_of("GET", &other),
+        }
+    }
+
+    /// Whether a key exists.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, StoreError> {
+        match self.run(Operation::Exists { key: key.into() })? {
+            Answer::Existed(there) => Ok(there),
+            other => not_of("EXISTS", &other),
+        }
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer. [`StoreError::is_unknown`] says whether the write may have taken place.
+    pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), StoreError> {
+        match self.run(Operation::Put { key: key.into(), value: value.into() })? {
+            Answer::Done => Ok(()),
+            other => not_of("PUT", &other),
+        }
+    }
+
+    /// Removes a key. Returns whether it existed.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, StoreError> {
+        match self.run(Operation::Delete { key: key.into() })? {
+            Answer::Existed(was_there) => Ok(was_there),
+            other => not_of("DELETE", &other),
+        }
+    }
+
+    /// Sets the value of a key if the present one is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn cas(
+        &self,
+        key: impl Into<Vec<u8>>,
+        expected: impl Into<Vec<u8>>,
+        new: impl Into<Vec<u8>>,
+    ) -> Result<Cas, StoreError> {
+        match self.run(Operation::Cas { key: key.into(), expected: expected.into(), new: new.into() })? {
+            Answer::Done => Ok(Cas::Done),
+            Answer::NotFound => Ok(Cas::NotFound),
+            Answer::Conflict { present } => Ok(Cas::Conflict { present }),
+            other => not_of("CAS", &other),
+        }
+    }
+
+    /// Adds to a number and returns the sum; a missing key counts as 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, StoreError> {
+        match self.run(Operation::Incr { key: key.into(), by })? {
+            Answer::Number(sum) => Ok(sum),
+            other => not_of("INCR", &other),
+        }
+    }
+
+    /// Begins an operation. Concurrent operations may take place in any order.
+    ///
+    /// # Errors
+    ///
+    /// If a bound is exceeded, too many operations wait, or the client is closed.
+    pub fn submit(&self, operation: Operation) -> Result<StoreHandle, StoreError> {
+        let handle = self.begin(operation)?;
+        self.shared.driver.watch();
+        Ok(handle)
+    }
+
+    fn run(&self, operation: Operation) -> Result<Answer, StoreError> {
+        self.begin(operation)?.wait()
+    }
+
+    fn begin(&self, operation: Operation) -> Result<StoreHandle, StoreError> {
+        let pending = Arc::new(Pending::default());
+        self.shared.driver.with(|now, client, handler| {
+            if self.shared.closed.load(Ordering::Acquire) {
+                return Err(StoreError::Closed);
+            }
+            handler.expect(client.submit(now, operation)?, Arc::clone(&pending));
+            Ok(())
+        })?;
+        Ok(StoreHandle { pending, client: Arc::clone(&self.shared) })
+    }
+
+    /// The local UDP address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.driver.socket.local_addr()
+    }
+
+    /// The current switch.
+    #[must_use]
+    pub fn switch(&self) -> SocketAddr {
+        self.shared.driver.peek(|client, _| client.switch())
+    }
+
+    /// Operations not yet ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.driver.peek(|client, _| client.open())
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> StoreCounts {
+        let driver = &self.shared.driver;
+        StoreCounts { protocol: driver.peek(|client, _| *client.counters()), socket: driver.socket.counts() }
+    }
+
+    /// Closes the client. Open operations fail with [`StoreError::Closed`].
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for StoreClient {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        let open = self.shared.driver.with(|_, _, handler| handler.close());
+        self.shared.driver.stop();
+        for pending in open {
+            pending.end(Err(StoreError::Closed));
+        }
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The protocol passes on only answers that match the operation.
+fn not_of(operation: &str, answer: &Answer) -> ! {
+    unreachable!("{answer:?} is no answer to {operation}")
+}

@@ -1,0 +1,80 @@
+use super::{Answer, Failure, Operation};
+use midflight_wire::store::Status;
+
+/// The outcome of an operation; `None` if the answer does not fit it.
+pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Option<Result<Answer, Failure>> {
+    match status {
+        Status::Done => done(operation, value).map(Ok),
+        Status::NotFound => not_found(operation).map(Ok),
+        Status::Conflict if matches!(operation, Operation::Cas { .. }) => {
+            Some(Ok(Answer::Conflict { present: value.to_vec() }))
+        }
+        _ => failure(status).map(Err),
+    }
+}
+
+fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
+    match operation {
+        Operation::Get { .. } => Some(Answer::Value(value.to_vec())),
+        Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(true)),
+        Operation::Put { .. } | Operation::Cas { .. } => Some(Answer::Done),
+        Operation::Incr { .. } => Some(Answer::Number(i64::from_be_bytes(value.try_into().ok()?))),
+    }
+}
+
+fn not_found(operation: &Operation) -> Option<Answer> {
+    match operation {
+        Operation::Get { .. } | Operation::Cas { .. } => Some(Answer::NotFound),
+        Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(false)),
+        Operation::Put { .. } | Operation::Incr { .. } => None,
+    }
+}
+
+/// The failure that a status means; `None` if it ends no operation.
+pub(super) fn failure(status: Status) -> Option<Failure> {
+    match status {
+        Status::NotANumber => Some(Failure::NotANumber),
+        Status::TooLarge => Some(Failure::TooLarge),
+        Status::Full => Some(Failure::Full),
+        Status::DiskFull => Some(Failure::DiskFull),
+        Status::ClientsFull => Some(Failure::ClientsFull),
+        Status::BadRequest => Some(Failure::BadRequest),
+        Status::BadHash => Some(Failure::BadHash),
+        Status::Stale => Some(Failure::Stale),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_has_its_answers_and_takes_no_others() {
+        let key = || b"k".to_vec();
+        let get = Operation::Get { key: key() };
+        let exists = Operation::Exists { key: key() };
+        let put = Operation::Put { key: key(), value: key() };
+        let delete = Operation::Delete { key: key() };
+        let cas = Operation::Cas { key: key(), expected: key(), new: key() };
+        let incr = Operation::Incr { key: key(), by: 1 };
+        let value = Answer::Value(b"v".to_vec());
+        let conflict = Answer::Conflict { present: b"v".to_vec() };
+        for (operation, on_done, on_not_found, on_conflict) in [
+            (&get, Some(value), Some(Answer::NotFound), None),
+            (&exists, Some(Answer::Existed(true)), Some(Answer::Existed(false)), None),
+            (&put, Some(Answer::Done), None, None),
+            (&delete, Some(Answer::Existed(true)), Some(Answer::Existed(false)), None),
+            (&cas, Some(Answer::Done), Some(Answer::NotFound), Some(conflict)),
+            (&incr, None, None, None),
+        ] {
+            let of = |status| outcome(operation, status, b"v").and_then(Result::ok);
+            assert_eq!(of(Status::Done), on_done, "{operation:?}");
+            assert_eq!(of(Status::NotFound), on_not_found, "{operation:?}");
+            assert_eq!(of(Status::Conflict), on_conflict, "{operation:?}");
+            assert_eq!(outcome(operation, Status::Behind, b""), None);
+        }
+        assert_eq!(outcome(&incr, Status::Done, &(-5_i64).to_be_bytes()), Some(Ok(Answer::Number(-5))));
+        assert_eq!(outcome(&incr, Status::NotANumber, b""), Some(Err(Failure::NotANumber)));
+    }
+}

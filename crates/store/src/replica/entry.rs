@@ -1,0 +1,105 @@
+use super::clients::Source;
+use midflight_wire::store::{Command, Write};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// A log entry. Every replica applies it with the same result. (Member changes are Raft's own entries; their context is the new list of
+/// members.)
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Record<'a> {
+    /// A session begins; SEQs of earlier ones are void.
+    Session(SessionName),
+    /// The session with this SID is certainly over.
+    Fenced(u64),
+    /// Opens a client; its id is the index of this entry.
+    Open {
+        /// The store's time.
+        time: u64,
+        source: Source,
+    },
+    /// A client's write in logs of former versions; no longer written.
+    #[serde(borrow)]
+    Write(ClientWrite<'a>),
+    /// Removes all data.
+    Flush,
+    /// A client's write, with its SEQ in the session of the last session entry. (Former versions reject this kind.)
+    SeqWrite(u64, #[serde(borrow)] ClientWrite<'a>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClientWrite<'a> {
+    pub(super) client: u64,
+    /// The number of the write (R3).
+    pub(super) number: u64,
+    pub(super) time: u64,
+    #[serde(borrow)]
+    pub(super) what: What<'a>,
+}
+
+/// A session and its switch. One incarnation of a switch has each SID at most once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SessionName {
+    pub(super) sid: u64,
+    pub(super) switch: SocketAddr,
+    /// Incarnation of the set at the switch.
+    pub(super) incarnation: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "named after the commands")]
+pub(super) enum What<'a> {
+    Put { key: &'a [u8], value: &'a [u8] },
+    Delete { key: &'a [u8] },
+    Cas { key: &'a [u8], expected: &'a [u8], value: &'a [u8] },
+    Incr { key: &'a [u8], by: i64 },
+}
+
+impl<'a> What<'a> {
+    pub(super) fn key(&self) -> &'a [u8] {
+        let (Self::Put { key, .. } | Self::Delete { key } | Self::Cas { key, .. } | Self::Incr { key, .. }) = self;
+        key
+    }
+
+    pub(super) fn of(write: &Write, key: &'a [u8], arguments: &'a [u8]) -> Option<Self> {
+        let expected = write.expected_length.get() as usize;
+        let command = write.command()?;
+        if key.is_empty() || command != Command::Cas && expected != 0 {
+            return None;
+        }
+        match command {
+            Command::Put => Some(Self::Put { key, value: arguments }),
+            Command::Delete => arguments.is_empty().then_some(Self::Delete { key }),
+            Command::Cas => {
+                let (expected, value) = arguments.split_at_checked(expected)?;
+                Some(Self::Cas { key, expected, value })
+            }
+            Command::Incr => Some(Self::Incr { key, by: i64::from_be_bytes(arguments.try_into().ok()?) }),
+            Command::Open => None,
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a record is plain data, and memory grows as needed")
+    }
+
+    pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r2_a_write_of_a_former_version_is_read() {
+        let what = What::Put { key: b"a", value: b"b" };
+        let write = ClientWrite { client: 1, number: 2, time: 3, what };
+        // Kind, the three numbers, PUT, then key and value with their lengths.
+        let bytes = [3, 1, 2, 3, 0, 1, b'a', 1, b'b'];
+        assert_eq!(Record::decode(&bytes), Some(Record::Write(write.clone())));
+        assert_eq!(Record::decode(&Record::SeqWrite(300, write.clone()).encode()), Some(Record::SeqWrite(300, write)));
+    }
+}

@@ -1,0 +1,360 @@
+//! Snapshots: the state at one moment, in bounded parts.
+//!
+//! An image shares its data with the store, so only later changes cost memory. Parts are encoded on demand, for the disk and for each
+//! peer.
+
+use super::clients::{Client, Source};
+use super::config::{Agreed, Member, ReplicaConfig};
+use super::entry::SessionName;
+use super::founding::Founders;
+use super::members;
+use super::state::State;
+use super::store::{Outcome, Shard, Store};
+use midflight_endpoint::mutants::planted;
+use midflight_wire::store::Status;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+const VERSION: u8 = 2;
+/// The format before the founders were added at the end of the head.
+const WITHOUT_FOUNDERS: u8 = 1;
+/// A part ends after this many bytes; it exceeds them by at most one shard.
+const PART_BYTES: usize = 256 << 10;
+const CLIENT_BYTES: usize = 64;
+
+/// Why a snapshot cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// Another format.
+    #[error("the snapshot has format {0}, this program reads format {VERSION}: use a newer one")]
+    Version(u8),
+    /// Not a snapshot.
+    #[error("the snapshot's bytes are not those of a snapshot")]
+    Malformed,
+    /// A set with other bounds.
+    #[error(
+        "`{name}` is {ours} in the configuration of this replica, and {theirs} in its set: it is frozen when the set is made, so write \
+         {theirs}"
+    )]
+    Unlike {
+        /// The setting.
+        name: &'static str,
+        /// Its value here.
+        ours: u64,
+        /// Its value when the set was created.
+        theirs: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub(super) index: u64,
+    head: Arc<Head>,
+    clients: Arc<[(u64, Client)]>,
+    shards: Vec<Arc<Shard>>,
+}
+
+/// The next part of an image.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cursor {
+    has_head: bool,
+    client: usize,
+    shard: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Head {
+    version: u8,
+    agreed: Agreed,
+    time: u64,
+    sessions: Vec<SessionName>,
+    members: Vec<Member>,
+    founders: Founders,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Part<'a> {
+    Head(Head),
+    Clients(Vec<FrozenClient>),
+    #[serde(borrow)]
+    Pairs(Vec<(&'a [u8], &'a [u8])>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct FrozenClient {
+    id: u64,
+    number: u64,
+    used: u64,
+    source: Source,
+    status: u8,
+    value: Vec<u8>,
+}
+
+impl FrozenClient {
+    fn new(id: u64, client: &Client) -> Self {
+        let Client { number, outcome, used, source } = client;
+        Self {
+            id,
+            number: *number,
+            used: *used,
+            source: *source,
+            status: outcome.status.into(),
+            value: outcome.value.to_vec(),
+        }
+    }
+
+    fn thaw(self) -> Result<(u64, Client), SnapshotError> {
+        let status = Status::from_number(self.status).ok_or(SnapshotError::Malformed)?;
+        let outcome = Outcome { status, value: self.value.into() };
+        Ok((self.id, Client { number: self.number, outcome, used: self.used, source: self.source }))
+    }
+}
+
+impl Image {
+    pub(super) fn of(state: &State, agreed: Agreed, index: u64) -> Self {
+        let most = if planted(162) { 2 } else { usize::MAX };
+        let clients = state.clients.iter().take(most).map(|(&id, client)| (id, client.clone())).collect();
+        let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
+        let most = if planted(181) { 3 } else { usize::MAX };
+        let members = state.members.iter().take(most).cloned().collect();
+        let head = Arc::new(Head {
+            version: VERSION,
+            agreed,
+            time: state.time,
+            sessions,
+            members,
+            founders: state.founders.clone(),
+        });
+        Self { index, head, clients, shards: state.store.shards().to_vec() }
+    }
+
+    /// The next part; `None` after the last one.
+    pub(super) fn part(&self, cursor: &mut Cursor) -> Option<Vec<u8>> {
+        self.part_of(cursor, PART_BYTES)
+    }
+
+    fn part_of(&self, cursor: &mut Cursor, bytes: usize) -> Option<Vec<u8>> {
+        let part = if !std::mem::replace(&mut cursor.has_head, true) {
+            Part::Head(Head::clone(&self.head))
+        } else if cursor.client < self.clients.len() {
+            self.clients(cursor, bytes)
+        } else {
+            self.pairs(cursor, bytes)?
+        };
+        Some(postcard::to_allocvec(&part).expect("a part is plain data, and memory grows as needed"))
+    }
+
+    fn clients(&self, cursor: &mut Cursor, bytes: usize) -> Part<'_> {
+        let (mut clients, mut length) = (Vec::new(), 0);
+        for (id, client) in &self.clients[cursor.client..] {
+            length += client.outcome.value.len() + CLIENT_BYTES;
+            clients.push(FrozenClient::new(*id, client));
+            if length >= bytes {
+                break;
+            }
+        }
+        cursor.client += clients.len();
+        Part::Clients(clients)
+    }
+
+    fn pairs(&self, cursor: &mut Cursor, bytes: usize) -> Option<Part<'_>> {
+        let (mut pairs, mut length) = (Vec::new(), 0);
+        for shard in &self.shards[cursor.shard..] {
+            cursor.shard += 1;
+            pairs.extend(shard.iter().map(|(key, value)| (&key[..], &value[..])));
+            length += shard.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+            if length >= bytes {
+                break;
+            }
+        }
+        (!pairs.is_empty()).then_some(Part::Pairs(pairs))
+    }
+
+    /// Returns the data to the store, which frees it in small steps.
+    pub(super) fn discard(self, store: &mut Store) {
+        store.discard(self.shards);
+    }
+}
+
+/// A state under reconstruction from a snapshot's parts.
+#[derive(Debug)]
+pub(super) struct Thawing {
+    state: State,
+    has_head: bool,
+}
+
+impl Thawing {
+    pub(super) fn new(config: &ReplicaConfig) -> Self {
+        Self { state: State::new(config), has_head: false }
+    }
+
+    /// Adds the next part.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn take(&mut self, config: &ReplicaConfig, bytes: &[u8]) -> Result<(), SnapshotError> {
+        // The version follows the number of the part's kind and precedes everything that it may change.
+        let mut with_founders = Vec::new();
+        let bytes = match bytes {
+            [0, WITHOUT_FOUNDERS, ..] if !self.has_head => {
+                with_founders.extend_from_slice(bytes);
+                with_founders.push(0);
+                &with_founders
+            }
+            [0, version, ..] if !self.has_head && *version != VERSION => return Err(SnapshotError::Version(*version)),
+            _ => bytes,
+        };
+        let (part, rest) = postcard::take_from_bytes::<Part<'_>>(bytes).map_err(|_| SnapshotError::Malformed)?;
+        let is_head = matches!(part, Part::Head(_));
+        if !rest.is_empty() || is_head == std::mem::replace(&mut self.has_head, true) {
+            return Err(SnapshotError::Malformed);
+        }
+        match part {
+            Part::Head(head) => self.take_head(config, head)?,
+            Part::Clients(clients) => {
+                for client in clients {
+                    let (id, client) = client.thaw()?;
+                    self.state.clients.restore(id, client);
+                }
+            }
+            Part::Pairs(pairs) => pairs.into_iter().for_each(|(key, value)| self.state.store.restore(key, value)),
+        }
+        let has_room = self.state.store.has_room() && self.state.clients.len() <= config.clients;
+        if has_room { Ok(()) } else { Err(SnapshotError::Malformed) }
+    }
+
+    fn take_head(&mut self, config: &ReplicaConfig, head: Head) -> Result<(), SnapshotError> {
+        let ours = config.agreed();
+        if let Some((name, ours, theirs)) = ours.differs_from(&head.agreed) {
+            return Err(SnapshotError::Unlike { name, ours, theirs });
+        }
+        if !members::are_possible(&head.members) {
+            return Err(SnapshotError::Malformed);
+        }
+        (self.state.members, self.state.sessions, self.state.time) = (head.members, head.sessions, head.time);
+        self.state.founders = head.founders;
+        Ok(())
+    }
+
+    /// Completes the state.
+    ///
+    /// # Errors
+    /// If there was no part.
+    pub(super) fn finish(self) -> Result<State, SnapshotError> {
+        if self.has_head { Ok(self.state) } else { Err(SnapshotError::Malformed) }
+    }
+
+    pub(super) fn discard(self, store: &mut Store) {
+        store.replace(self.state.store);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replica::entry::{ClientWrite, Record, What};
+    use proptest::prelude::*;
+
+    fn config() -> ReplicaConfig {
+        ReplicaConfig::new(1, 1, 1, Vec::new(), Vec::new(), 1)
+    }
+
+    fn thaw(parts: &[Vec<u8>]) -> Result<State, SnapshotError> {
+        let mut thawing = Thawing::new(&config());
+        for part in parts {
+            thawing.take(&config(), part)?;
+        }
+        thawing.finish()
+    }
+
+    #[test]
+    fn bounds_that_are_not_the_sets_are_named() {
+        let image = Image::of(&State::new(&config()), config().agreed(), 1);
+        let mut other = config();
+        other.store_bytes = 5;
+        let error = Thawing::new(&other).take(&other, &image.part(&mut Cursor::default()).unwrap()).unwrap_err();
+        assert_eq!(error, SnapshotError::Unlike { name: "store_bytes", ours: 5, theirs: 256 << 20 });
+    }
+
+    #[test]
+    fn a_snapshot_of_a_former_version_is_read() {
+        let state = State::new(&config());
+        let mut head = Image::of(&state, config().agreed(), 1).part(&mut Cursor::default()).unwrap();
+        assert_eq!((head[1], head.pop()), (VERSION, Some(0)), "no founders");
+        head[1] = WITHOUT_FOUNDERS;
+        assert!(thaw(&[head]).unwrap().founders.is_empty());
+    }
+
+    #[test]
+    fn r7_members_that_cannot_be_are_no_snapshot() {
+        let mut state = State::new(&config());
+        let at = "10.0.0.1:7000".parse().unwrap();
+        state.members.push(Member { id: 1, slot: 8, address: at, links: at });
+        let head = Image::of(&state, config().agreed(), 1).part(&mut Cursor::default()).unwrap();
+        assert_eq!(thaw(&[head]).unwrap_err(), SnapshotError::Malformed);
+    }
+
+    #[test]
+    fn parts_are_bounded() {
+        let mut state = State::new(&config());
+        for number in 0..3000u32 {
+            state.clients.open(number.into(), 0, Source::of([1; 16]));
+            state.clients.ran(number.into(), 1, 0, Outcome::done(vec![7; 1000]));
+            state.store.apply(What::Put { key: &number.to_be_bytes(), value: &[1; 1000] });
+        }
+        let (image, mut cursor, mut parts) = (Image::of(&state, config().agreed(), 1), Cursor::default(), Vec::new());
+        while let Some(part) = image.part(&mut cursor) {
+            assert!(part.len() < 2 * PART_BYTES, "{} bytes", part.len());
+            parts.push(part);
+        }
+        assert!(parts.len() > 20);
+        assert_eq!(thaw(&parts).unwrap().store.shards(), state.store.shards());
+        parts.swap(0, 1);
+        assert_eq!(thaw(&parts).unwrap_err(), SnapshotError::Malformed, "the head comes first");
+    }
+
+    proptest! {
+        /// A snapshot is the state when it began, however slowly it is written, and whatever is applied in between.
+        #[test]
+        fn a_snapshot_is_the_state_when_it_began(
+            keys in prop::collection::vec((0u8..20, prop::option::of(any::<u8>())), 0..60),
+            later in prop::collection::vec((0u8..20, any::<u8>()), 0..30),
+            bytes in 1usize..200,
+        ) {
+            let mut state = State::new(&config());
+            let session = SessionName { sid: 7, switch: "10.0.0.1:7700".parse().unwrap(), incarnation: 9 };
+            (1..4).for_each(|index| drop(state.apply(index, Record::Open { time: 3, source: Source::of([1; 16]) })));
+            state.apply(4, Record::Session(session));
+            let write = |state: &mut State, number: usize, key: u8, value: Option<u8>| {
+                let (key, value) = ([key], value.map(|value| [value]));
+                let what = match &value {
+                    Some(value) => What::Put { key: &key, value },
+                    None => What::Delete { key: &key },
+                };
+                let write = ClientWrite { client: 1, number: number as u64 + 1, time: number as u64, what };
+                state.apply(0, Record::SeqWrite(number as u64, write));
+            };
+            for (number, &(key, value)) in keys.iter().enumerate() {
+                write(&mut state, number, key, value);
+            }
+            let (image, before) = (Image::of(&state, config().agreed(), 1), state.clone());
+            let (mut later, mut cursor, mut parts) = (later.into_iter().enumerate(), Cursor::default(), Vec::new());
+            while let Some(part) = image.part_of(&mut cursor, bytes) {
+                parts.push(part);
+                if let Some((number, (key, value))) = later.next() {
+                    write(&mut state, keys.len() + number, key, Some(value));
+                }
+            }
+            let thawed = thaw(&parts).unwrap();
+            prop_assert_eq!(thawed.store.shards(), before.store.shards());
+            prop_assert_eq!((thawed.store.keys(), thawed.store.bytes()), (before.store.keys(), before.store.bytes()));
+            prop_assert!(thawed.clients.iter().eq(before.clients.iter()));
+            prop_assert_eq!((thawed.sessions, thawed.time), (before.sessions, before.time));
+        }
+
+        #[test]
+        fn bytes_that_are_no_snapshot_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = thaw(&[bytes]);
+        }
+    }
+}

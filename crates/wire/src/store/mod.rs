@@ -1,0 +1,114 @@
+//! The packet formats of the store.
+//!
+//! [`layout`](Request) has the structures of `dataplane/include/midflight/store_wire.h`. [`parse`] reads a datagram into a
+//! [`Packet`]. [`key_hash`] is the fixed mapping of keys.
+
+mod hash;
+mod layout;
+mod parse;
+
+pub use hash::{hashed_part, key_hash};
+pub use layout::*;
+pub use parse::{Packet, parse};
+
+/// Replicas of a set; a bitmap has one bit for each.
+pub const REPLICAS_MAX: usize = 8;
+/// Largest binary logarithm of a set's number of key groups.
+pub const KGROUP_BITS_MAX: u8 = 20;
+/// Longest key, in bytes.
+pub const KEY_MAX: usize = 1024;
+/// `slot` for no replica.
+pub const NO_SLOT: u8 = 255;
+/// `flags`, set by the switch: the key group is unstable, so only the leader may answer.
+pub const FLAG_LEADER_ONLY: u8 = 1;
+/// `flags`, set by the client: it only asks whether the key has a value.
+pub const FLAG_EXISTS: u8 = 2;
+/// `flags`, set by the switch: the replica decides by its mode whether it is current; the switch does not know.
+pub const FLAG_ANY_REPLICA: u8 = 4;
+/// `flags` of a READ: the client accepts a reply from an unknown address. The switch keeps it if the replica may reply directly;
+/// the reply then has it too.
+pub const FLAG_DIRECT: u8 = 8;
+/// `flags` of a reply to a client, set by the switch: READs may ask for direct replies.
+pub const FLAG_OFFERS_DIRECT: u8 = 16;
+/// `flags`, set by the client: every switch that answered it recently had no session.
+pub const FLAG_UNSERVED: u8 = 32;
+/// Bytes of key and arguments together in a WRITE. A written value thus fits a READ_REPLY with its key.
+pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
+
+codes! {
+    /// The purpose of a packet.
+    Operation {
+        /// client → switch → replica: read the value of a key.
+        Read = 1,
+        /// replica → switch → client: the value.
+        ReadReply = 2,
+        /// client → switch → leader: a command that changes data.
+        Write = 3,
+        /// leader → switch → client: the outcome.
+        WriteReply = 4,
+        /// replica → switch: asks for incarnation and time.
+        Hello = 5,
+        /// leader → switch: begins or continues a session.
+        Heartbeat = 6,
+        /// leader → switch: ends a session.
+        EndSession = 7,
+        /// switch → replica: the state of the set.
+        State = 8,
+    }
+
+    /// Outcome of a request.
+    Status {
+        /// Done; the value follows if the command returns one.
+        Done = 0,
+        /// The key does not exist.
+        NotFound = 1,
+        /// CAS: the key has another value, which follows.
+        Conflict = 2,
+        /// INCR: the value or the sum is not a 64-bit number.
+        NotANumber = 3,
+        /// From the switch: repeat the request with this cookie.
+        Cookie = 4,
+        /// From the switch: the set has no session here.
+        Inactive = 5,
+        /// From the switch: it does not serve this set.
+        UnknownSet = 6,
+        /// From a replica: it does not lead the request's session.
+        NotLeader = 7,
+        /// From the leader: a later write of the key group arrived first.
+        Reordered = 8,
+        /// The hash does not match the key.
+        BadHash = 9,
+        /// The client's id is unknown or expired.
+        UnknownClient = 10,
+        /// The client has since begun a later write.
+        Stale = 11,
+        /// A queue of the replica is full.
+        Busy = 12,
+        /// The result would exceed a value's bound.
+        TooLarge = 13,
+        /// The table of client ids is full.
+        ClientsFull = 14,
+        /// An undefined command, or invalid arguments.
+        BadRequest = 15,
+        /// From a follower to the switch: it has not applied LOG_IDX.
+        Behind = 16,
+        /// The store has reached its bound of bytes.
+        Full = 17,
+        /// No majority of the replicas has room on its disk.
+        DiskFull = 18,
+    }
+
+    /// Command of a WRITE.
+    Command {
+        /// Opens a client id and returns it.
+        Open = 1,
+        /// Sets a value.
+        Put = 2,
+        /// Removes a key.
+        Delete = 3,
+        /// Sets a value if the current one is as expected.
+        Cas = 4,
+        /// Adds to a number.
+        Incr = 5,
+    }
+}

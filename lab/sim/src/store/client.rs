@@ -1,0 +1,183 @@
+//! The production client with workers: each begins its next operation when the last is answered.
+
+use super::StoreEvent;
+use super::late::{Late, Lateness, TOKENS};
+use crate::{Actor, Context, Wake};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_store::client::{Client, Event, Operation, OperationKey};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What workers do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// Number of workers.
+    pub workers: u32,
+    /// Operations of each, over the process's life.
+    pub operations: u32,
+    /// Longest pause after each operation.
+    pub think: Nanos,
+    /// Share of reads.
+    pub reads: f64,
+}
+
+/// What a world's clients have in common.
+#[derive(Debug)]
+pub struct Load {
+    /// The keys.
+    pub keys: Vec<String>,
+}
+
+/// The endpoint and its workers.
+pub struct ClientActor {
+    client: Client,
+    load: Rc<Load>,
+    work: Work,
+    random: Pcg64,
+    left: Vec<u32>,
+    workers: HashMap<OperationKey, usize>,
+    values: u64,
+    lateness: Lateness,
+}
+
+/// Requests to a client from its user.
+#[derive(Debug)]
+pub enum Ask {
+    /// Another operation, now.
+    Do(Operation),
+    /// Its workers stop.
+    Stop,
+    /// Delays datagrams of one kind from now on; `None`: stops that.
+    Late(Option<Late>),
+}
+
+impl std::fmt::Debug for ClientActor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientActor").field("work", &self.work).finish_non_exhaustive()
+    }
+}
+
+impl ClientActor {
+    /// A fresh client. `random` is of this life only.
+    #[must_use]
+    pub fn new(client: Client, load: Rc<Load>, work: Work, mut random: Pcg64) -> Self {
+        let left = vec![work.operations; work.workers as usize];
+        // Every process writes unique values, so that reads identify the write they have seen.
+        let values = random.random::<u64>() & !0xffff;
+        Self { client, load, work, random, left, workers: HashMap::new(), values, lateness: Lateness::default() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Number of open operations.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn draw(&mut self) -> Operation {
+        let random = &mut self.random;
+        let key = self.load.keys[random.random_range(0..self.load.keys.len())].clone().into_bytes();
+        if random.random_bool(self.work.reads) {
+            return if random.random_bool(0.9) { Operation::Get { key } } else { Operation::Exists { key } };
+        }
+        self.values += 1;
+        // Every third key is a counter.
+        if key.last().is_some_and(|last| last % 3 == 0) {
+            return match random.random_range(0..10) {
+                0 => Operation::Delete { key },
+                _ => Operation::Incr { key, by: random.random_range(1..5) },
+            };
+        }
+        let value = format!("{:x}", self.values).into_bytes();
+        match random.random_range(0..10) {
+            0 => Operation::Delete { key },
+            1 | 2 => Operation::Cas { key, expected: format!("{:x}", self.values - 1).into_bytes(), new: value },
+            _ => Operation::Put { key, value },
+        }
+    }
+
+    fn work(&mut self, context: &mut Context<'_>, worker: usize) {
+        if self.left[worker] == 0 {
+            return;
+        }
+        let operation = self.draw();
+        if let Some(key) = self.submit(context, operation) {
+            self.left[worker] -= 1;
+            self.workers.insert(key, worker);
+        } else {
+            context.after(self.work.think + 1, worker as u64);
+        }
+    }
+
+    fn submit(&mut self, context: &mut Context<'_>, operation: Operation) -> Option<OperationKey> {
+        let key = self.client.submit(context.now(), operation.clone()).ok()?;
+        super::record(context, StoreEvent::Begun { key, operation });
+        Some(key)
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.client.poll_event() {
+            let Event::Done { key, outcome } = event else { continue };
+            super::record(context, StoreEvent::Ended { key, outcome });
+            if let Some(worker) = self.workers.remove(&key).filter(|&worker| worker < self.left.len()) {
+                let pause = self.random.random_range(0..=self.work.think);
+                context.after(pause, worker as u64);
+            }
+        }
+        let mut buffer = Vec::new();
+        while let Some(to) = self.client.poll_transmit(context.now(), &mut buffer) {
+            self.lateness.send(context, to, &buffer);
+        }
+        match self.client.poll_timeout() {
+            Some(due) => context.wake_at(due),
+            None => context.sleep(),
+        }
+    }
+}
+
+impl Actor for ClientActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        for worker in 0..self.left.len() {
+            let pause = self.random.random_range(0..=self.work.think);
+            context.after(pause, worker as u64);
+        }
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.client.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.client.handle_timeout(context.now()),
+            Wake::Token(token) if token >= TOKENS => self.lateness.due(context, token),
+            Wake::Token(worker) => self.work(context, worker as usize),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        match command.downcast().map(|ask| *ask) {
+            Ok(Ask::Do(operation)) => {
+                if let Some(key) = self.submit(context, operation) {
+                    self.workers.insert(key, usize::MAX);
+                }
+            }
+            Ok(Ask::Stop) => self.left.fill(0),
+            Ok(Ask::Late(late)) => self.lateness.present = late,
+            Err(_) => return,
+        }
+        self.drive(context);
+    }
+}
