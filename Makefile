@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
-# Program whose bugs `make mutants` plants: tasks, store or replicas.
+# Program whose bugs `make mutants` plants: tasks, store or cache.
 PROGRAM ?= tasks
 # Occurrences of each fault in `make lab-store`.
 RUNS ?= 20
@@ -40,7 +40,7 @@ RELEASE = $(TARGET)/release
 LAB = $(CARGO) run --locked --release --quiet $(LABORATORY) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-replicas lab-store mutants figures transcripts golden
+.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-cache lab-store mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -80,7 +80,7 @@ wheel: release ## a wheel of the Python package (target/wheels), tried in an env
 properties: ## the property tests of the protocols and the core SEEDS (10) times, each time with other random cases
 	@set -e; for run in $$(seq $(SEEDS)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 	    echo "PROPTEST_RNG_SEED=$$seed"; \
-	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks store replicas asic spec rmt sim); \
+	    PROPTEST_RNG_SEED=$$seed nice $(CARGO) test --locked --release --quiet $(addprefix -p midflight-,wire endpoint tasks store cache asic spec rmt sim); \
 	done
 
 # Property tests use the same cases each time; `make properties` draws others.
@@ -144,8 +144,8 @@ p4: laboratory ## the P4 programs: compile, run in BMv2, compare with the model;
 check-store: ## every state of the model of the store's protocol; minutes, with ARGS=--quick seconds
 	@nice $(LAB) check store $(ARGS)
 
-check-replicas: ## every state of the model of replicas' controllers, then with planted errors; minutes
-	@nice $(CARGO) test --locked --release -p midflight-spec --test replicas_control -- --include-ignored --nocapture
+check-cache: ## every state of the model of the cache's controllers, then with planted errors; minutes
+	@nice $(CARGO) test --locked --release -p midflight-spec --test cache_control -- --include-ignored --nocapture
 
 lab-store: laboratory ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
 	@nice $(LAB) faults --runs $(RUNS) $(ARGS)

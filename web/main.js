@@ -4,14 +4,14 @@ import { controller } from "./controller.js";
 import { say } from "./dom.js";
 import { store } from "./store.js";
 import { replica } from "./replica.js";
-import { replicas } from "./replicas.js";
+import { cache } from "./cache.js";
 import { watch } from "./stream.js";
 import { tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
 import { about } from "./units.js";
 
 /** By program: `about(view)` describes the sender; `page(main)` returns a function (view, Unix time) that returns the title's rate. */
-const PAGES = { tasks, store, replicas, replica, controller };
+const PAGES = { tasks, store, cache, replica, controller };
 const byId = (id) => document.getElementById(id);
 const [main, state, pause, keys] = ["main", "state", "pause", "keys"].map(byId);
 /** Views held while paused: one per second, enough for the histograms' last minute. */

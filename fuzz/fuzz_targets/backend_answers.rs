@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_replicas::backend::{Answer, Dialect};
-use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX};
+use midflight_cache::backend::{Answer, Dialect};
+use midflight_wire::cache::backend::{BackendRequest, VALUE_MAX};
 
 fuzz_target!(|said: &[u8]| {
     let key = b"user:17";

@@ -33,50 +33,46 @@ const SPARK: &[&str] = &["lab/papers/src/schemes/spark.rs"];
 /// Used by no cell. (`lib.rs` only names modules.)
 const NOWHERE: &[&str] = &[
     "lab/asic/src/store",
-    "lab/asic/src/replicas",
+    "lab/asic/src/cache",
     "crates/dataplane/src/kernel",
     "crates/dataplane/src/lib.rs",
     "crates/dataplane/src/store",
-    "crates/dataplane/src/replicas",
+    "crates/dataplane/src/cache",
     "lab/rmt/src/lib.rs",
     "lab/rmt/src/store",
-    "lab/rmt/src/replicas",
+    "lab/rmt/src/cache",
     "lab/rmt/src/tasks/check",
     "lab/sim/src/check",
     "lab/sim/src/lib.rs",
     "lab/sim/src/store",
-    "lab/sim/src/replicas",
+    "lab/sim/src/cache",
     "lab/sim/src/tasks/check",
     "lab/sim/src/tasks/scenario",
     "crates/tasks/src/functions",
     "crates/tasks/src/lib.rs",
     "crates/wire/src/store",
-    "crates/wire/src/replicas",
+    "crates/wire/src/cache",
     "crates/workload/src/lib.rs",
     "dataplane/include/midflight/store.h",
     "dataplane/include/midflight/store_verdict.h",
     "dataplane/include/midflight/store_wire.h",
-    "dataplane/include/midflight/replicas.h",
-    "dataplane/include/midflight/replicas_verdict.h",
-    "dataplane/include/midflight/replicas_wire.h",
+    "dataplane/include/midflight/cache.h",
+    "dataplane/include/midflight/cache_verdict.h",
+    "dataplane/include/midflight/cache_wire.h",
     "dataplane/src/store",
     "dataplane/src/store.c",
     "dataplane/src/store_check.c",
     "dataplane/src/store_setup.c",
-    "dataplane/src/replicas",
-    "dataplane/src/replicas.c",
-    "dataplane/src/replicas_check.c",
-    "dataplane/src/replicas_setup.c",
+    "dataplane/src/cache",
+    "dataplane/src/cache.c",
+    "dataplane/src/cache_check.c",
+    "dataplane/src/cache_setup.c",
 ];
 /// Used by replica selection, which does not use `COMMON`.
-const NETRS: &[&str] = &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/replicas/src/select"];
+const NETRS: &[&str] = &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/cache/src/select"];
 /// Used by replica selection with a plan.
-const PLANNED: &[&str] = &[
-    "lab/papers/src/cell/percentiles.rs",
-    "lab/papers/src/netrs",
-    "crates/placement/src",
-    "crates/replicas/src/select",
-];
+const PLANNED: &[&str] =
+    &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/placement/src", "crates/cache/src/select"];
 /// Each family, with the folders and files its cells use besides `COMMON`.
 const FAMILIES: [(&str, &[&[&str]]); 5] = [
     ("MIDFLIGHT", &[MIDFLIGHT]),

@@ -3,10 +3,10 @@
 use crate::http::Http;
 use anyhow::Result;
 use midflight_control::ShellCounters;
+use midflight_control::cache::agent::AgentStatus;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::replicas::agent::AgentStatus;
-use midflight_host::agent::{Agent, AgentOptions, AgentReport};
+use midflight_host::cache::agent::{Agent, AgentOptions, AgentReport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

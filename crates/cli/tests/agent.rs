@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Running, assert_error, run, signal, wait_until};
-use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_answer, write_request};
+use midflight_wire::cache::backend::{BackendAnswer, BackendRequest, parse_answer, write_request};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -233,7 +233,7 @@ fn a_cache_and_its_secret_are_private() {
     if Command::new("memcached").arg("-V").output().is_err() {
         return skip("a cache: there is no memcached");
     }
-    let up = place.start(&["up", "--replicas", "--listen", "127.0.0.1:0", "--http", "off"]);
+    let up = place.start(&["up", "--cache", "--listen", "127.0.0.1:0", "--http", "off"]);
     place.assert_made(Some(&up), &["store-0", "store-1", "store-2"]);
 }
 

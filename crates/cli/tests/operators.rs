@@ -167,9 +167,9 @@ fn what_cannot_be_done_is_said() {
     let core = ["controller", "operator", "tor-0", "--config", &network.config, "--in-core", "--selector", "tars"];
     assert_error(&run(&core), 2, &["--selector tars", "one of random, least-outstanding, power-of-two, c3"]);
     assert_error(&run(&["controller", "status", "--http", "127.0.0.1:1"]), 1, &["no controller answers", "--http"]);
-    let kept = ["switch", "--program", "replicas", "--engine", "kernel", "--interface", "lo", "--keep"];
+    let kept = ["switch", "--program", "cache", "--engine", "kernel", "--interface", "lo", "--keep"];
     assert_error(&run(&kept), 2, &["leave out --keep"]);
-    let everywhere = network.directory.write("s.toml", "[replicas.selector]\nlisten = \"127.70.8.1:7703\"\n");
+    let everywhere = network.directory.write("s.toml", "[cache.selector]\nlisten = \"127.70.8.1:7703\"\n");
     let said = run(&["switch", "--config", &everywhere, "--http", "off", "--listen", "0.0.0.0:0"]);
     assert_error(&said, 2, &["one address", "--listen"]);
     std::fs::remove_file(network.directory.path("topology.toml")).unwrap();

@@ -161,14 +161,14 @@ fn a_store_without_a_kept_number_goes_on() {
 }
 
 #[test]
-fn t13_up_replicas_takes_nothing_from_other_users() {
+fn t13_up_cache_takes_nothing_from_other_users() {
     if std::process::Command::new("memcached").arg("-V").output().is_err() {
         return common::skip("a cache: there is no memcached");
     }
     if !can_be_nobody() {
         return;
     }
-    let up = Running::start(&["up", "--replicas", "--listen", "127.0.0.1:0", "--http", "off"]);
+    let up = Running::start(&["up", "--cache", "--listen", "127.0.0.1:0", "--http", "off"]);
     let operator = up.address().to_string();
     let said = run(&["cache", "set", "secret", "value", "--operator", &operator]);
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -8,25 +8,25 @@
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`watch`]: live views of it;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
-//! - [`tasks`], [`store`]: the table and the metrics of a program each; [`replicas`]: also the controller of its network.
+//! - [`tasks`], [`store`]: the table and the metrics of a program each; [`cache`]: also the controller of its network.
 //!
 //! This crate does not touch the data path: it turns the switch's snapshots into text.
 
 pub mod admin;
+pub mod cache;
 pub mod config;
 pub mod executor;
 pub mod file;
 pub mod http;
 pub mod load;
 pub mod metrics;
-pub mod replicas;
 pub mod store;
 pub mod tasks;
 pub mod watch;
 
+pub use cache::{CacheStatus, CacheTable};
 pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};
 pub use file::FileError;
 pub use metrics::{EngineStatus, ProgramStatus, ShellCounters, Snapshot, Surroundings};
-pub use replicas::{ReplicasStatus, ReplicasTable};
 pub use store::{StoreStatus, StoreTable};
 pub use tasks::{ExecutorsTable, TasksStatus, TasksTable};

@@ -31,15 +31,15 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
         ],
     ),
     (
-        "replicas",
+        "cache",
         &[
-            "include/midflight/replicas.h",
-            "include/midflight/replicas_verdict.h",
-            "include/midflight/replicas_wire.h",
-            "src/replicas/select_number.h",
-            "src/replicas/select_state.h",
-            "src/replicas/state.h",
-            "src/replicas_setup.c",
+            "include/midflight/cache.h",
+            "include/midflight/cache_verdict.h",
+            "include/midflight/cache_wire.h",
+            "src/cache/select_number.h",
+            "src/cache/select_state.h",
+            "src/cache/state.h",
+            "src/cache_setup.c",
         ],
     ),
 ];

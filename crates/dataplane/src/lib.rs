@@ -11,6 +11,7 @@
 //! `lab/spec` has the reference models: what the protocols require for each packet. `lab/asic` runs the programs in the model of a switch's
 //! pipeline.
 
+pub mod cache;
 mod cookie;
 #[cfg(feature = "serde")]
 pub mod duration;
@@ -23,7 +24,6 @@ mod native;
 mod out;
 pub mod program;
 mod raw;
-pub mod replicas;
 pub mod store;
 mod survey;
 pub mod tasks;

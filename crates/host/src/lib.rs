@@ -21,10 +21,8 @@
 //! | `failing` | ends the process when a part of it fails |
 //! | `poller` | lets one waiting thread poll the socket |
 //! | `store` | a client of the store, and a replica (feature `replica`) |
-//! | `cache` | a client of a replicated cache |
-//! | `replicas` | selector, keeper and controller (feature `operator`) |
+//! | `cache` | a client of a cache; `agent`, before memcached or Redis; `operator`, with selector, keeper and controller (features) |
 //! | `ring` | datagrams between threads |
-//! | `agent` | agent for memcached or Redis (feature `agent`) |
 //! | `disk` | durable batches of changes to the files of a directory |
 //! | `spill` | unlinked files for large data |
 //! | `links` | links between peers, over TCP |
@@ -32,8 +30,6 @@
 //!
 //! All bounds have documented defaults in their options; every loss is counted by reason.
 
-#[cfg(feature = "agent")]
-pub mod agent;
 mod blob;
 mod built_in;
 mod busy_poll;
@@ -62,8 +58,6 @@ mod poller;
 pub mod privileges;
 mod python;
 mod random;
-#[cfg(feature = "operator")]
-pub mod replicas;
 mod reply_addresses;
 mod reply_limit;
 mod results;

@@ -131,8 +131,8 @@ fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_in_the_kernel() {
 #[cfg(feature = "agent")]
 #[test]
 fn t13_absent_neighbours_hold_back_no_answer_of_an_agent() {
-    use midflight_host::agent::{Agent, AgentOptions};
-    use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, Packet, parse};
+    use midflight_host::cache::agent::{Agent, AgentOptions};
+    use midflight_wire::cache::{Ends, Kind, Netrs, NetrsRequest, Packet, parse};
     use zerocopy::{FromZeros, IntoBytes};
 
     if !labs_work() {

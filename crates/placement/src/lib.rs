@@ -1,4 +1,4 @@
-//! Plans of RSNodes for the `replicas` program (NetRS, section III).
+//! Plans of RSNodes for the cache program (NetRS, section III).
 //!
 //! A plan names for each traffic group its RSNode: the operator (a switch with an accelerator) that selects replicas for its requests. The
 //! fewer RSNodes, the better each knows the servers. This crate implements rules N4, N5 and N6 of the program.

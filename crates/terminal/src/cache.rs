@@ -3,16 +3,16 @@
 use crate::usage;
 use anyhow::{Context, Result};
 use clap::Args;
-use midflight_control::replicas::CacheFile;
+use midflight_control::cache::CacheFile;
 use midflight_host::cache::{Algorithm, CacheBuilder, CacheClient};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which cache, and who selects; without any option, that of `midflight up --replicas`. Options win over the file.
+/// Which cache, and who selects; without any option, that of `midflight up --cache`. Options win over the file.
 #[derive(Args, Clone, Debug)]
 pub struct WhichCache {
-    /// Configuration of the cache's clients; default: the cache of `midflight up --replicas`
+    /// Configuration of the cache's clients; default: the cache of `midflight up --cache`
     #[arg(long, value_name = "FILE")]
     cache: Option<PathBuf>,
     /// The operator of this machine's rack, which selects replicas

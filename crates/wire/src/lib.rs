@@ -7,11 +7,11 @@
 mod macros;
 
 mod builder;
+pub mod cache;
 mod host;
 mod layout;
 mod mutants;
 mod parse;
-pub mod replicas;
 pub mod store;
 
 pub use builder::{Builder, counting, packet};

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`tasks`] | the queue of tasks |
 //! | [`store`] | the store's switch |
-//! | [`replicas`] | the rules of an operator of the cache |
+//! | [`cache`] | the rules of an operator of the cache |
 
-pub mod replicas;
+pub mod cache;
 pub mod store;
 pub mod tasks;
 

@@ -41,7 +41,7 @@ fn files_without_an_end_are_refused() {
         &["plan", "--topology", zero][..],
         &["plan", "--topology", &network, "--traffic", zero],
         &["switch", "--config", zero],
-        &["switch", "--program", "replicas", "--config", zero],
+        &["switch", "--program", "cache", "--config", zero],
         &["replica", "--config", zero, "--id", "1", "--data", &store],
         &["executor", "--config", zero, "--count", "a=1"],
         &["up", "--config", zero],

@@ -30,7 +30,7 @@ fn results(arguments: &[&str]) -> impl Fn(&str) -> f64 + use<> {
 /// retransmitted only near a death.
 fn dies_and_comes_back(engine: &str) {
     let Some(_turn) = turn(engine) else { return };
-    let of = results(&["failover", "--program", "replicas", "--lab", "--engine", engine, "--quick", "--rate", "300"]);
+    let of = results(&["failover", "--program", "cache", "--lab", "--engine", engine, "--quick", "--rate", "300"]);
     assert_eq!(of("live.lost"), 0.0);
     assert_eq!(of("live.wrong"), 0.0);
     assert!(of("live.plans") >= 4.0, "to the operator in the middle, and away, twice");
@@ -62,7 +62,7 @@ fn n9_other_peoples_packets_pass_untouched() {
 #[test]
 fn a_choice_in_the_kernel_is_measured_beside_that_of_clients() {
     let Some(_turn) = turn("kernel") else { return };
-    let arguments = ["replicas", "--lab", "--engine", "kernel", "--quick", "--selectors", "power-of-two"];
+    let arguments = ["cache", "--lab", "--engine", "kernel", "--quick", "--selectors", "power-of-two"];
     let of = results(&[&arguments[..], &["--clients", "4", "--rate", "200", "--pause", "0s"]].concat());
     assert!(of("live.power_of_two.switch_mean_us") > 0.0 && of("live.power_of_two.clients_mean_us") > 0.0);
     let share = of("live.power_of_two.switch_paused_share");

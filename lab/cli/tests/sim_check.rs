@@ -85,7 +85,7 @@ fn a_trial_that_makes_no_sense_is_named_with_what_would() {
 #[test]
 fn wrong_usage_is_named() {
     assert_error(&run(&["sim", "check"]), 2, &["<PROGRAM>"]);
-    assert_error(&run(&["sim", "check", "queues"]), 2, &["'queues'", "tasks", "store", "replicas"]);
+    assert_error(&run(&["sim", "check", "queues"]), 2, &["'queues'", "tasks", "store", "cache"]);
     assert_error(&run(&["sim", "check", "tasks", "--seeds", "0"]), 2, &["--seeds"]);
     assert_error(&run(&["sim", "check", "tasks", "--trace", "x"]), 2, &["--trace", "--seed", "--trial"]);
     assert_error(&run(&["sim", "check", "tasks", "--out", "x"]), 2, &["--shrink"]);

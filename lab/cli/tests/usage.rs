@@ -27,7 +27,7 @@ fn every_subcommand_has_examples_and_exit_codes() {
 #[test]
 fn pipelines_say_what_they_cannot_do() {
     let pipeline = |args: &[&str]| run(&[&["pipeline", "--http", "off"], args].concat());
-    assert_error(&pipeline(&["--program", "replicas"]), 2, &["midflight switch"]);
+    assert_error(&pipeline(&["--program", "cache"]), 2, &["midflight switch"]);
     assert_error(&pipeline(&["--program", "store", "--engine", "bmv2"]), 2, &["--engine asic-safe"]);
     assert_error(&pipeline(&["--interface", "lo"]), 2, &["--engine bmv2"]);
     assert_error(&pipeline(&["--listen", "[::1]:0"]), 2, &["IPv4", "--listen"]);

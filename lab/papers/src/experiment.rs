@@ -13,7 +13,7 @@ pub enum Experiment {
     /// A task scheduler on a cluster.
     Tasks(Cell),
     /// Replica selection, in a network of clients and servers.
-    Replicas(netrs::Cell),
+    Cache(netrs::Cell),
 }
 
 /// Result of an experiment.
@@ -22,8 +22,8 @@ pub enum Experiment {
 pub enum Outcome {
     /// Of [`Experiment::Tasks`].
     Tasks(CellResult),
-    /// Of [`Experiment::Replicas`].
-    Replicas(netrs::CellResult),
+    /// Of [`Experiment::Cache`].
+    Cache(netrs::CellResult),
 }
 
 /// Why an experiment cannot run.
@@ -32,19 +32,19 @@ pub enum ExperimentError {
     /// Of [`Experiment::Tasks`].
     #[error(transparent)]
     Tasks(#[from] cell::CellError),
-    /// Of [`Experiment::Replicas`].
+    /// Of [`Experiment::Cache`].
     #[error(transparent)]
-    Replicas(#[from] netrs::CellError),
+    Cache(#[from] netrs::CellError),
 }
 
 impl Experiment {
-    /// Reads an experiment from JSON. If it has a `placement`, it is [`Experiment::Replicas`].
+    /// Reads an experiment from JSON. If it has a `placement`, it is [`Experiment::Cache`].
     ///
     /// # Errors
     /// Says what cannot be read, and where.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        match is_of_replicas(&serde_json::from_str(text)?) {
-            true => serde_json::from_str(text).map(Self::Replicas),
+        match is_of_cache(&serde_json::from_str(text)?) {
+            true => serde_json::from_str(text).map(Self::Cache),
             false => serde_json::from_str(text).map(Self::Tasks),
         }
     }
@@ -54,7 +54,7 @@ impl Experiment {
     pub fn with_seed(&self, seed: u64) -> Self {
         match self {
             Self::Tasks(cell) => Self::Tasks(Cell { seed, ..cell.clone() }),
-            Self::Replicas(cell) => Self::Replicas(netrs::Cell { seed, ..cell.clone() }),
+            Self::Cache(cell) => Self::Cache(netrs::Cell { seed, ..cell.clone() }),
         }
     }
 
@@ -63,7 +63,7 @@ impl Experiment {
     pub fn seed(&self) -> u64 {
         match self {
             Self::Tasks(cell) => cell.seed,
-            Self::Replicas(cell) => cell.seed,
+            Self::Cache(cell) => cell.seed,
         }
     }
 
@@ -72,15 +72,15 @@ impl Experiment {
     pub fn version(&self) -> &'static str {
         match self {
             Self::Tasks(cell) => cell.scheme.version(),
-            Self::Replicas(_) if self.needs_ilp() => env!("MIDFLIGHT_CELLS_PLANNED"),
-            Self::Replicas(_) => env!("MIDFLIGHT_CELLS_NETRS"),
+            Self::Cache(_) if self.needs_ilp() => env!("MIDFLIGHT_CELLS_PLANNED"),
+            Self::Cache(_) => env!("MIDFLIGHT_CELLS_NETRS"),
         }
     }
 
     /// Whether it needs a build with the ILP.
     #[must_use]
     pub fn needs_ilp(&self) -> bool {
-        matches!(self, Self::Replicas(cell) if cell.placement == netrs::Placement::Ilp)
+        matches!(self, Self::Cache(cell) if cell.placement == netrs::Placement::Ilp)
     }
 
     /// Its trace's file, if any.
@@ -88,7 +88,7 @@ impl Experiment {
     pub fn trace(&self) -> Option<&Path> {
         match self {
             Self::Tasks(cell) => cell.load.file(),
-            Self::Replicas(_) => None,
+            Self::Cache(_) => None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Experiment {
     pub fn with_traces(&self, directory: &Path) -> Self {
         match self {
             Self::Tasks(cell) => Self::Tasks(cell.with_traces(directory)),
-            Self::Replicas(_) => self.clone(),
+            Self::Cache(_) => self.clone(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Experiment {
     pub fn check(&self) -> Result<(), ExperimentError> {
         match self {
             Self::Tasks(cell) => Ok(cell.check()?),
-            Self::Replicas(cell) => Ok(cell.check()?),
+            Self::Cache(cell) => Ok(cell.check()?),
         }
     }
 
@@ -117,7 +117,7 @@ impl Experiment {
     pub fn memory_bytes(&self) -> u64 {
         match self {
             Self::Tasks(cell) => cell.memory_bytes(),
-            Self::Replicas(cell) => cell.memory_bytes(),
+            Self::Cache(cell) => cell.memory_bytes(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Experiment {
     pub fn run(&self) -> Result<Outcome, ExperimentError> {
         match self {
             Self::Tasks(cell) => Ok(Outcome::Tasks(cell::run(cell)?)),
-            Self::Replicas(cell) => Ok(Outcome::Replicas(netrs::run(cell)?)),
+            Self::Cache(cell) => Ok(Outcome::Cache(netrs::run(cell)?)),
         }
     }
 }
@@ -141,7 +141,7 @@ impl From<Cell> for Experiment {
 
 impl From<netrs::Cell> for Experiment {
     fn from(cell: netrs::Cell) -> Self {
-        Self::Replicas(cell)
+        Self::Cache(cell)
     }
 }
 
@@ -151,7 +151,7 @@ impl Outcome {
     pub fn deterministic(&self) -> Self {
         match self {
             Self::Tasks(result) => Self::Tasks(result.deterministic()),
-            Self::Replicas(result) => Self::Replicas(result.deterministic()),
+            Self::Cache(result) => Self::Cache(result.deterministic()),
         }
     }
 
@@ -160,20 +160,20 @@ impl Outcome {
     pub fn events(&self) -> u64 {
         match self {
             Self::Tasks(result) => result.events,
-            Self::Replicas(result) => result.events,
+            Self::Cache(result) => result.events,
         }
     }
 }
 
-fn is_of_replicas(value: &Value) -> bool {
+fn is_of_cache(value: &Value) -> bool {
     value.get("placement").is_some()
 }
 
 impl<'de> Deserialize<'de> for Experiment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let read = match is_of_replicas(&value) {
-            true => serde_json::from_value(value).map(Self::Replicas),
+        let read = match is_of_cache(&value) {
+            true => serde_json::from_value(value).map(Self::Cache),
             false => serde_json::from_value(value).map(Self::Tasks),
         };
         read.map_err(de::Error::custom)
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let read = match value.get("latency").is_some() {
-            true => serde_json::from_value(value).map(Self::Replicas),
+            true => serde_json::from_value(value).map(Self::Cache),
             false => serde_json::from_value(value).map(Self::Tasks),
         };
         read.map_err(de::Error::custom)
@@ -202,13 +202,13 @@ mod tests {
         let tasks = Experiment::read(tasks).unwrap();
         assert!(matches!(tasks, Experiment::Tasks(_)) && tasks.seed() == 3);
         let flat = Experiment::read(r#"{"placement":"clients","network":false}"#).unwrap();
-        assert!(matches!(&flat, Experiment::Replicas(cell) if cell.network.is_none()));
+        assert!(matches!(&flat, Experiment::Cache(cell) if cell.network.is_none()));
         let said = Experiment::read(r#"{"placement":"clients","network":7}"#).unwrap_err().to_string();
         assert!(said.contains("or false"), "{said}");
-        let replicas = Experiment::read(r#"{"placement":"tor","selector":"hot-cold"}"#).unwrap();
-        assert!(matches!(replicas, Experiment::Replicas(_)));
-        assert_ne!(tasks.version(), replicas.version());
-        for experiment in [tasks, replicas, flat] {
+        let cache = Experiment::read(r#"{"placement":"tor","selector":"hot-cold"}"#).unwrap();
+        assert!(matches!(cache, Experiment::Cache(_)));
+        assert_ne!(tasks.version(), cache.version());
+        for experiment in [tasks, cache, flat] {
             let text = serde_json::to_string(&experiment.with_seed(9)).unwrap();
             let back: Experiment = serde_json::from_str(&text).unwrap();
             assert_eq!((back.seed(), &back), (9, &experiment.with_seed(9)));
@@ -224,6 +224,6 @@ mod tests {
         let outcome = Experiment::from(cell).run().unwrap().deterministic();
         let back: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
         assert_eq!(back, outcome);
-        assert_eq!((outcome.events() > 1_000, matches!(back, Outcome::Replicas(_))), (true, true));
+        assert_eq!((outcome.events() > 1_000, matches!(back, Outcome::Cache(_))), (true, true));
     }
 }

@@ -71,7 +71,7 @@ fn assert_passes(findings: &Findings) {
 fn nothing(case: &Case) -> Outcome {
     match case.cell {
         Experiment::Tasks(_) => Outcome::Tasks(CellResult::default()),
-        Experiment::Replicas(_) => Outcome::Replicas(netrs::CellResult::default()),
+        Experiment::Cache(_) => Outcome::Cache(netrs::CellResult::default()),
     }
 }
 

@@ -63,7 +63,7 @@ fn drawn(random: &mut Pcg64) -> CellResult {
     }
 }
 
-fn drawn_of_replicas(random: &mut Pcg64) -> netrs::CellResult {
+fn drawn_of_cache(random: &mut Pcg64) -> netrs::CellResult {
     netrs::CellResult {
         latency: percentiles(random),
         over_time_ms: (0..330).map(|_| ms(random)).collect(),
@@ -74,7 +74,7 @@ fn drawn_of_replicas(random: &mut Pcg64) -> netrs::CellResult {
 fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
     match case.cell {
         Experiment::Tasks(_) => Outcome::Tasks(drawn(random)),
-        Experiment::Replicas(_) => Outcome::Replicas(drawn_of_replicas(random)),
+        Experiment::Cache(_) => Outcome::Cache(drawn_of_cache(random)),
     }
 }
 

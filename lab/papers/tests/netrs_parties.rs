@@ -1,5 +1,5 @@
 //! Checks that the compact world, which produces NetRS's figures, computes what the real parties do. Both get the same reads, server speeds
-//! and placement. `docs/internals/replicas-evaluation.md` has the results.
+//! and placement. `docs/internals/cache-evaluation.md` has the results.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -12,8 +12,8 @@ mod parties;
 use midflight_papers::cell;
 
 use compact::{At, Cell, Keyspace, Network, Placement, Scenario, Selects};
+use midflight_cache::select::Algorithm;
 use midflight_endpoint::Nanos;
-use midflight_replicas::select::Algorithm;
 use parties::{Kind, Real};
 
 const SELECTORS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastOutstanding, Algorithm::C3];

@@ -101,13 +101,13 @@
 #[macro_use]
 mod declare;
 mod action;
+pub mod cache;
 mod check;
 mod field;
 mod machine;
 mod program;
 mod refusal;
 mod register;
-pub mod replicas;
 mod report;
 mod stages;
 pub mod store;

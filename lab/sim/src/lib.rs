@@ -19,10 +19,10 @@ pub mod tasks;
 pub mod time;
 
 mod actor;
+pub mod cache;
 mod happening;
 mod network;
 mod random;
-pub mod replicas;
 pub mod store;
 mod switch;
 mod world;

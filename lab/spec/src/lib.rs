@@ -3,12 +3,12 @@
 //! - [`model`]: what the tasks protocol demands for each packet; also turns fuzzing input into random traffic and
 //!   compares an engine with the model on it.
 //! - [`store`]: the store program's model, a protocol model for exhaustive search, and the linearizability check.
-//! - [`replicas`]: what a NetRS operator must do with each packet, and a protocol model of controllers and operators.
+//! - [`cache`]: what a NetRS operator must do with each packet, and a protocol model of controllers and operators.
 //! - [`transcript`]: runs the text files in `transcripts/`.
 //!
 //! Only tests, fuzzers, the fault campaign and `midflight-lab check` use this crate.
 
+pub mod cache;
 pub mod model;
-pub mod replicas;
 pub mod store;
 pub mod transcript;

@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
 use midflight_control::store::SetStatus;
 use midflight_control::tasks::quantile_us;
-use midflight_control::{EngineStatus, ReplicasStatus, Snapshot, StoreStatus, TasksStatus};
+use midflight_control::{CacheStatus, EngineStatus, Snapshot, StoreStatus, TasksStatus};
 use midflight_terminal::columns::plain;
 use midflight_terminal::units::{short_time, time};
 use midflight_terminal::{stdout, switches, usage};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 pub(super) enum OfProgram {
     Tasks(TasksStatus),
     Store(StoreStatus),
-    Replicas(ReplicasStatus),
+    Cache(CacheStatus),
 }
 
 /// Name and value of each line.
@@ -68,7 +68,7 @@ pub(super) fn for_people(s: &Snapshot<OfProgram>) -> String {
     match &s.program {
         OfProgram::Tasks(tasks) => lines.extend(of_tasks(tasks)),
         OfProgram::Store(store) => lines.extend(store.sets.iter().flat_map(of_set)),
-        OfProgram::Replicas(replicas) => lines.extend(of_replicas(replicas)),
+        OfProgram::Cache(cache) => lines.extend(of_cache(cache)),
     }
     for (name, counts) in [("packets", &s.packets), ("drops", &s.drops), ("shell", &s.shell)] {
         lines.push((name.into(), nonzero(counts)));
@@ -128,7 +128,7 @@ fn of_set(s: &SetStatus) -> Lines {
     lines
 }
 
-fn of_replicas(s: &ReplicasStatus) -> Lines {
+fn of_cache(s: &CacheStatus) -> Lines {
     let requests = format!(
         "{} towards an RSNode, {} degraded, {} of an unknown RSNode; {} selected here",
         s.labelled, s.degraded, s.without_rsnode, s.selected

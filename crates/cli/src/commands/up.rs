@@ -1,7 +1,7 @@
 //! `midflight up`: a whole cluster on this machine.
 
+mod cache;
 mod data;
-mod replicas;
 pub(super) mod slurm;
 mod store;
 
@@ -11,11 +11,11 @@ use crate::embedded::{Embedded, LocalExecutors, ServedUsers};
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use midflight_cache::select::Algorithm;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::store::ReadMode;
 use midflight_control::{Config, EngineKind};
 use midflight_dataplane::TasksProgram;
-use midflight_replicas::select::Algorithm;
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -35,7 +35,7 @@ EXAMPLES
   midflight up --store                   a store: three replicas, a switch; its data ends with it
   midflight up --store --data here       the same; the data stays in a directory
   midflight up --store --reads raft      the same; reads are served in another mode
-  midflight up --replicas                a replicated cache: three memcached, their operator
+  midflight up --cache                   a replicated cache: three memcached, their operator
 
   salloc -N 4 midflight up               executors on all four nodes of a Slurm allocation
 
@@ -89,9 +89,9 @@ pub(crate) struct Args {
     reads: ReadMode,
     /// A replicated cache instead of a task queue: three memcached, their agents, an operator and a controller
     #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config", "store", "output_disk", "output_dir", "python", "venv", "python_tasks", "python_cache"])]
-    replicas: bool,
+    cache: bool,
     /// How the cache's operator selects, such as c3, least-outstanding or power-of-two
-    #[arg(long, value_name = "SELECTOR", requires = "replicas", default_value_t)]
+    #[arg(long, value_name = "SELECTOR", requires = "cache", default_value_t)]
     selector: Algorithm,
     /// Other users of this machine may submit too: their commands run as you; or use the store. Without, a switch on loopback
     /// serves you and root
@@ -108,8 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.store {
         return store::run(args);
     }
-    if args.replicas {
-        return replicas::run(args);
+    if args.cache {
+        return cache::run(args);
     }
     if !args.local
         && let Some(allocation) = slurm::Allocation::of_environment()?

@@ -33,7 +33,7 @@ const FILES: &[File] = files! {
     "parts.js": SCRIPT,
     "store.js": SCRIPT,
     "replica.js": SCRIPT,
-    "replicas.js": SCRIPT,
+    "cache.js": SCRIPT,
     "stream.js": SCRIPT,
     "tasks.js": SCRIPT,
     "theme.js": SCRIPT,

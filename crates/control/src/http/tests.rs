@@ -4,11 +4,11 @@ pub(crate) mod promtool;
 mod watching;
 
 use super::*;
+use crate::cache::CacheStatus;
 use crate::metrics::{ProgramStatus, Snapshot};
-use crate::replicas::ReplicasStatus;
 use crate::store::{SetStatus, StoreStatus};
 use midflight_connections::testing::{PATIENCE, connect};
-use midflight_dataplane::replicas::Stats;
+use midflight_dataplane::cache::Stats;
 use midflight_dataplane::store::SetStats;
 use promtool::assert_promtool_takes;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn promtool_takes_the_metrics_of_every_switch() {
     assert_promtool_takes(&crate::tasks::status::tests::snapshot());
     let set = SetStatus::from(&SetStats::new_zeroed());
     assert_promtool_takes(&snapshot_of(StoreStatus { sets: vec![set] }));
-    assert_promtool_takes(&snapshot_of(ReplicasStatus::from(&Stats::new_zeroed())));
+    assert_promtool_takes(&snapshot_of(CacheStatus::from(&Stats::new_zeroed())));
 }
 
 #[test]

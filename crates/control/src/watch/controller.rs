@@ -1,7 +1,7 @@
 //! Bounded lists for the view of a controller.
 
 use super::{Listed, Watched, grouped};
-use crate::replicas::{ControllerSnapshot, GroupLine, OperatorLine, RsNodeLine};
+use crate::cache::{ControllerSnapshot, GroupLine, OperatorLine, RsNodeLine};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Watched for ControllerSnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replicas::snapshot::tests::snapshot;
+    use crate::cache::snapshot::tests::snapshot;
     use crate::watch::LISTED_MAX;
 
     fn switches(detail: &ControllerDetail) -> Vec<&str> {

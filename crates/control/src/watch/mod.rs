@@ -5,25 +5,24 @@
 //! |---|---|
 //! | `tasks`, with `executors`, `jobs` and `label` | of a task queue |
 //! | `store` | of the switch of a store: its replicas |
-//! | `replicas` | of an operator: traffic groups, RSNodes, servers |
+//! | `cache` | of an operator: traffic groups, RSNodes, servers |
 //! | `controller` | of a controller: its lists, bounded |
 
+mod cache;
 mod controller;
 mod executors;
 mod jobs;
 mod label;
-mod replicas;
 mod store;
 mod tasks;
 
+pub use cache::{
+    CacheDetail, CacheWatch, GroupState, GroupView, OperatorParts, RsNodeView, SelectorView, ServerState, ServerView,
+};
 pub use controller::ControllerDetail;
 pub use executors::{ExecutorState, ExecutorView};
 pub use jobs::{ClientView, JobView};
 pub use label::label;
-pub use replicas::{
-    GroupState, GroupView, OperatorParts, ReplicasDetail, ReplicasWatch, RsNodeView, SelectorView, ServerState,
-    ServerView,
-};
 pub use store::{ReplicaState, ReplicaView, SessionView, SetView, StoreDetail, StoreWatch};
 pub use tasks::{TasksDetail, TasksWatch};
 
@@ -39,7 +38,7 @@ pub const LISTED_MAX: usize = 256;
 /// A process at one moment, and the changes since the previous view.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View<S, D = TasksDetail> {
-    /// The kind of process: a switch of `tasks`, `store` or `replicas`, a `replica` or a `controller`.
+    /// The kind of process: a switch of `tasks`, `store` or `cache`, a `replica` or a `controller`.
     pub program: String,
     /// Number of this view since the first viewer came: a gap means missed views.
     pub number: u64,

@@ -4,9 +4,9 @@ use super::error::KernelError;
 use super::layout::STATE_AT;
 use super::object;
 use super::program::Kernel;
+use crate::cache::CacheProgram;
 use crate::program::SoftProgram;
 use crate::raw::RawDatagram;
-use crate::replicas::ReplicasProgram;
 use crate::store::StoreProgram;
 use crate::tasks::TasksProgram;
 use midflight_wire::Address;
@@ -35,8 +35,8 @@ impl Benched for StoreProgram {
     const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/store_bench.bpf.o"));
 }
 
-impl Benched for ReplicasProgram {
-    const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/replicas_bench.bpf.o"));
+impl Benched for CacheProgram {
+    const BENCHMARK: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cache_bench.bpf.o"));
 }
 
 /// A packet of a benchmark.

@@ -2,7 +2,7 @@
 
 use super::error::ServerError;
 use crate::socket::SocketCounts;
-use midflight_replicas::client::Counters;
+use midflight_cache::client::Counters;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts since the client's start, without those of the protocol.

@@ -1,7 +1,7 @@
 //! Errors, each on one line that says what to do.
 
-use midflight_replicas::client::Failure;
-use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendReject, KEY_MAX, VALUE_MAX};
+use midflight_cache::client::Failure;
+use midflight_wire::cache::backend::{BACKEND_VERSION, BackendReject, KEY_MAX, VALUE_MAX};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use super::client::Value;
 use super::error::ServerError;
-use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendAnswer, parse_answer};
+use midflight_wire::cache::backend::{BACKEND_VERSION, BackendAnswer, parse_answer};
 use rustix::event::PollFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};

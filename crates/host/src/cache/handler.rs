@@ -6,10 +6,10 @@ use super::exchange::{Answer as StreamAnswer, read_answer};
 use super::long::{LongGets, Wanted};
 use super::pending::{Ending, GetOutcome};
 use crate::driver::Handler;
-use midflight_replicas::client::{Answer, Client, Event, Failure, ReadKey};
-use midflight_replicas::keyspace::Keyspace;
-use midflight_wire::replicas::NETRS_VERSION;
-use midflight_wire::replicas::backend::{BackendAnswer, parse_answer};
+use midflight_cache::client::{Answer, Client, Event, Failure, ReadKey};
+use midflight_cache::keyspace::Keyspace;
+use midflight_wire::cache::NETRS_VERSION;
+use midflight_wire::cache::backend::{BackendAnswer, parse_answer};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Handler<Client> for AnswerHandler {
                 }
             }
             Event::OtherVersion { at, version } => tracing::error!(
-                "{at} speaks version {version} of the replicas' wire format, this program {NETRS_VERSION}: use one release of \
+                "{at} speaks version {version} of the cache's wire format, this program {NETRS_VERSION}: use one release of \
                  Midflight on all machines"
             ),
         }
@@ -138,7 +138,7 @@ impl Handler<Client> for AnswerHandler {
 mod tests {
     use super::*;
     use crate::cache::client::Value;
-    use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendReject, write_answer};
+    use midflight_wire::cache::backend::{BACKEND_VERSION, BackendReject, write_answer};
 
     fn bytes(answer: &BackendAnswer<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A client of a replicated cache. A get asks one replica by the replicas protocol; sets and deletes go to all replicas over TCP.
+//! A client of a replicated cache. A get asks one replica by the cache's protocol; sets and deletes go to all replicas over TCP.
 //!
 //! | file | subject |
 //! |---|---|
@@ -11,6 +11,8 @@
 //! | `streams`, `exchange` | connections to servers; one request and its answer |
 //! | `error`, `counters` | errors and counts |
 
+#[cfg(feature = "agent")]
+pub mod agent;
 mod builder;
 mod client;
 mod counters;
@@ -18,6 +20,8 @@ mod error;
 mod exchange;
 mod handler;
 mod long;
+#[cfg(feature = "operator")]
+pub mod operator;
 mod pending;
 mod streams;
 mod writes;
@@ -26,7 +30,7 @@ pub use builder::CacheBuilder;
 pub use client::{CacheClient, Value};
 pub use counters::{CacheCounters, CacheCounts};
 pub use error::{CacheError, FailedServer, ServerError, WriteError};
-pub use midflight_replicas::client::{Counters, Failure};
-pub use midflight_replicas::select::{Algorithm, UnknownAlgorithm};
-pub use midflight_wire::replicas::backend::{KEY_MAX, VALUE_MAX};
+pub use midflight_cache::client::{Counters, Failure};
+pub use midflight_cache::select::{Algorithm, UnknownAlgorithm};
+pub use midflight_wire::cache::backend::{KEY_MAX, VALUE_MAX};
 pub use pending::{Completed, Completions, GetHandle, GetOutcome};

@@ -5,7 +5,7 @@ use super::counters::{Counts, add};
 use super::error::{CacheError, FailedServer, ServerError, WriteError};
 use super::exchange::Answer;
 use super::streams::Outcome;
-use midflight_wire::replicas::backend::{BackendRequest, VALUE_MAX, write_request};
+use midflight_wire::cache::backend::{BackendRequest, VALUE_MAX, write_request};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -114,7 +114,7 @@ fn sort(
 }
 
 pub(super) fn checked(key: &[u8]) -> Result<&[u8], CacheError> {
-    if midflight_wire::replicas::backend::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
+    if midflight_wire::cache::backend::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
 }
 
 /// At least 1, because 0 means never.

@@ -1,8 +1,8 @@
 //! Clients of an agent: by datagram, byte for byte, and by stream.
 
 use crate::PATIENCE;
-use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_answer, write_answer, write_request};
-use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, Packet, ServerStatus, parse};
+use midflight_wire::cache::backend::{BackendAnswer, BackendRequest, parse_answer, write_answer, write_request};
+use midflight_wire::cache::{Ends, Kind, Netrs, NetrsRequest, Packet, ServerStatus, parse};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

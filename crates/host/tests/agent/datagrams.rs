@@ -3,14 +3,14 @@
 use crate::asker::{Asker, Back, Stream, bytes_of, bytes_of_request, get, set};
 use crate::scripted::{Scripted, Talk, answer, behaves};
 use crate::{PATIENCE, loopback, options, start, wait_for, wait_until};
+use midflight_cache::client::{Client, ClientConfig, Event, Read};
+use midflight_cache::select::Algorithm;
 use midflight_endpoint::Endpoint;
-use midflight_host::agent::AgentOptions;
+use midflight_host::cache::agent::AgentOptions;
 use midflight_host::clock;
-use midflight_replicas::client::{Client, ClientConfig, Event, Read};
-use midflight_replicas::select::Algorithm;
 use midflight_wire::PACKET_MAX;
-use midflight_wire::replicas::backend::{BackendAnswer, parse_answer};
-use midflight_wire::replicas::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, Packet, parse};
+use midflight_wire::cache::backend::{BackendAnswer, parse_answer};
+use midflight_wire::cache::{Ends, Kind, Netrs, NetrsRequest, NetrsResponse, Packet, parse};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -190,7 +190,7 @@ fn the_load_of_the_last_second_is_known() {
     assert!(agent.silent_for() < Duration::from_secs(1));
 }
 
-fn asker_of(agent: &midflight_host::agent::Agent) -> Asker {
+fn asker_of(agent: &midflight_host::cache::agent::Agent) -> Asker {
     Asker::new(agent.local_addr())
 }
 
@@ -248,7 +248,7 @@ fn wrong_options_are_named() {
     let error = |change: fn(&mut AgentOptions)| {
         let mut options = options("memcached://127.0.0.1:1");
         change(&mut options);
-        midflight_host::agent::Agent::start(options, || {}).unwrap_err().to_string()
+        midflight_host::cache::agent::Agent::start(options, || {}).unwrap_err().to_string()
     };
     assert!(error(|o| o.address = ([0, 0, 0, 0], 0).into()).contains("listen on the one that operators send to"));
     assert!(error(|o| o.slots = 0).starts_with("`slots` is 0"));
@@ -262,7 +262,7 @@ fn an_address_in_use_is_named() {
     let backend = Scripted::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let taken = AgentOptions { address: agent.local_addr(), ..options(&backend.memcached()) };
-    let error = midflight_host::agent::Agent::start(taken, || {}).unwrap_err().to_string();
+    let error = midflight_host::cache::agent::Agent::start(taken, || {}).unwrap_err().to_string();
     assert!(error.contains(&agent.local_addr().to_string()) && error.contains("another process"), "{error}");
     wait_for(&agent, "it is not disturbed", |counters| counters.backend_gone == 0);
 }

@@ -9,7 +9,7 @@ mod scripted;
 mod streams;
 mod wrong;
 
-use midflight_host::agent::{Agent, AgentCounters, AgentOptions};
+use midflight_host::cache::agent::{Agent, AgentCounters, AgentOptions};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;

@@ -2,8 +2,8 @@
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::{options, start, wait_until};
-use midflight_host::agent::{Agent, AgentOptions};
-use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest};
+use midflight_host::cache::agent::{Agent, AgentOptions};
+use midflight_wire::cache::backend::{BackendAnswer, BackendRequest};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use crate::asker::{Asker, Stream, bytes_of, bytes_of_request, get, set};
 use crate::scripted::{Scripted, Talk, answer, behaves};
 use crate::{options, start, wait_for, wait_for_flag};
-use midflight_host::agent::AgentOptions;
-use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, VALUE_MAX};
+use midflight_host::cache::agent::AgentOptions;
+use midflight_wire::cache::backend::{BackendAnswer, BackendRequest, VALUE_MAX};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::Shutdown;

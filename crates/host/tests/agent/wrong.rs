@@ -3,8 +3,8 @@
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
 use crate::scripted::{Scripted, answer, behaves};
 use crate::{PATIENCE, options, start, wait_for, wait_for_flag, wait_until};
-use midflight_host::agent::AgentOptions;
-use midflight_wire::replicas::backend::BackendAnswer;
+use midflight_host::cache::agent::AgentOptions;
+use midflight_wire::cache::backend::BackendAnswer;
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,9 +1,9 @@
 //! An agent whose behaviour a test controls.
 
+use midflight_cache::server::{Event, Server, ServerConfig};
 use midflight_endpoint::Endpoint;
 use midflight_host::clock;
-use midflight_replicas::server::{Event, Server, ServerConfig};
-use midflight_wire::replicas::backend::{BackendAnswer, BackendRequest, parse_request, write_answer};
+use midflight_wire::cache::backend::{BackendAnswer, BackendRequest, parse_request, write_answer};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -6,11 +6,11 @@ mod agent;
 mod operator;
 
 use agent::{Agent, Answers, DATAGRAM_VALUE_MAX, bytes_of};
+use midflight_cache::keyspace::Keyspace;
 use midflight_host::cache::{
     Algorithm, CacheBuilder, CacheClient, CacheError, Completions, Failure, ServerError, VALUE_MAX, Value, WriteError,
 };
-use midflight_replicas::keyspace::Keyspace;
-use midflight_wire::replicas::backend::{BACKEND_VERSION, BackendAnswer, BackendReject};
+use midflight_wire::cache::backend::{BACKEND_VERSION, BackendAnswer, BackendReject};
 use operator::{Operator, Place};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

@@ -1,13 +1,13 @@
 //! An operator with its selector: the C core and the endpoint, each with its own socket.
 
+use midflight_cache::keyspace::Keyspace;
+use midflight_cache::rsnode::{RsNode, RsNodeConfig};
+use midflight_cache::select::Algorithm;
 use midflight_dataplane::Out;
+use midflight_dataplane::cache::{Cache, CacheConfig, Outcome, Rule};
 use midflight_dataplane::program::Engine;
-use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasConfig, Rule};
 use midflight_endpoint::Endpoint;
 use midflight_host::clock;
-use midflight_replicas::keyspace::Keyspace;
-use midflight_replicas::rsnode::{RsNode, RsNodeConfig};
-use midflight_replicas::select::Algorithm;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ impl Place {
     /// `keyspace`: of the selector. `is_degraded`: without selection.
     pub(super) fn start(self, keyspace: &Keyspace, servers: &[SocketAddr], is_degraded: bool) -> Operator {
         let (address, selector) = (self.address(), self.selector.local_addr().unwrap());
-        let mut engine = Replicas::new(&ReplicasConfig::default(), 1, rand::random()).unwrap();
+        let mut engine = Cache::new(&CacheConfig::default(), 1, rand::random()).unwrap();
         let mut rules = vec![
             Rule::Own { rack: Some(0), selector: Some(selector) },
             Rule::Rack { rack: 0, operator: Some(address), marker: 1 },
@@ -80,7 +80,7 @@ impl Drop for Operator {
     }
 }
 
-fn forward(mut engine: Replicas, socket: &UdpSocket, stop: &AtomicBool) {
+fn forward(mut engine: Cache, socket: &UdpSocket, stop: &AtomicBool) {
     let (mut buffer, mut out) = ([0; 2_048], Out::new());
     while !stop.load(Ordering::Relaxed) {
         let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };

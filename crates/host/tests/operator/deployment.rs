@@ -1,8 +1,8 @@
 //! Packets meet the rules that a controller deploys.
 
 use crate::world::{World, wait_until};
-use midflight_control::replicas::Role;
-use midflight_dataplane::replicas::Selection;
+use midflight_control::cache::Role;
+use midflight_dataplane::cache::Selection;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// N1, N2: each request passes the selector of its rack once, and so does its answer.

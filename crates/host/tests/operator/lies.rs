@@ -1,12 +1,12 @@
 //! N8: an operator lies to its controller over real streams. Each lie is counted by name, and the others work normally.
 
 use crate::world::{World, greet, secret, wait_until};
-use midflight_control::replicas::keeper::Load;
-use midflight_control::replicas::secret::End;
-use midflight_control::replicas::{Parts, Role, RuleKeeper};
-use midflight_dataplane::replicas::{Outcome, Rule};
+use midflight_control::cache::keeper::Load;
+use midflight_control::cache::secret::End;
+use midflight_control::cache::{Parts, Role, RuleKeeper};
+use midflight_dataplane::cache::{Outcome, Rule};
 use midflight_host::clock;
-use midflight_wire::replicas::control::{self, Ask, ControlMessage, Done, SetNumber, TERM_MAX, Term};
+use midflight_wire::cache::control::{self, Ask, ControlMessage, Done, SetNumber, TERM_MAX, Term};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 

@@ -1,21 +1,21 @@
 //! A small network on loopback: operators as in production, fast or slow servers, and a client. Each rack has its own addresses, by which
 //! operators recognize hosts.
 
-use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::replicas::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
-use midflight_control::replicas::{ControllerConfig, Network, NetworkParts, Secret, Start};
-use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram, Selection};
+use midflight_cache::client::{Answer, Client, ClientConfig, Event, Failure, Read};
+use midflight_cache::server::{self, Server, ServerConfig};
+use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_control::cache::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
+use midflight_control::cache::{ControllerConfig, Network, NetworkParts, Secret, Start};
+use midflight_dataplane::cache::{CacheConfig, CacheProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
-use midflight_host::clock;
-use midflight_host::replicas::{
+use midflight_host::cache::operator::{
     BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, SelectedBy, Selector,
     SelectorOptions,
 };
+use midflight_host::clock;
 use midflight_host::{Switch, SwitchConfig};
 use midflight_placement::{Accelerator, Options, Use, input};
-use midflight_replicas::client::{Answer, Client, ClientConfig, Event, Failure, Read};
-use midflight_replicas::server::{self, Server, ServerConfig};
-use midflight_wire::replicas::{NetrsResponse, Packet, ServerStatus, parse};
+use midflight_wire::cache::{NetrsResponse, Packet, ServerStatus, parse};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -58,7 +58,7 @@ pub(crate) fn greet(stream: &mut TcpStream, secret: &Secret, end: End) -> std::i
 
 /// An operator with its selector and keeper. Dropping it kills it.
 pub(crate) struct Operator {
-    pub(crate) switch: Arc<Switch<ReplicasProgram>>,
+    pub(crate) switch: Arc<Switch<CacheProgram>>,
     pub(crate) selector: Option<Arc<Selector>>,
     pub(crate) keeper: Keeper,
 }
@@ -71,8 +71,8 @@ impl Operator {
         (has_selector, selection): (bool, Selection),
         controllers: &[IpAddr],
     ) -> Self {
-        let program = ReplicasConfig { masks: network_masks, selection, ..ReplicasConfig::default() };
-        let mut bound = Switch::<ReplicasProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
+        let program = CacheConfig { masks: network_masks, selection, ..CacheConfig::default() };
+        let mut bound = Switch::<CacheProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
         let address = bound.local_addr();
         let selector = has_selector.then(|| {
             let options = SelectorOptions::new(SocketAddr::new(at.ip(), 0), address);

@@ -1,7 +1,7 @@
 //! The programs' formats in this crate, and where to find them in C and in the docs.
 
 use crate::agreement::{C, compile};
-use midflight_wire::{Field, Reject, replicas, store};
+use midflight_wire::{Field, Reject, cache, store};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{LazyLock, OnceLock};
@@ -40,7 +40,7 @@ impl Format {
 }
 
 pub(crate) fn formats() -> &'static [Format; 3] {
-    static FORMATS: LazyLock<[Format; 3]> = LazyLock::new(|| [of_tasks(), of_store(), of_replicas()]);
+    static FORMATS: LazyLock<[Format; 3]> = LazyLock::new(|| [of_tasks(), of_store(), of_cache()]);
     &FORMATS
 }
 
@@ -186,29 +186,29 @@ fn of_store() -> Format {
     }
 }
 
-fn of_replicas() -> Format {
+fn of_cache() -> Format {
     let mut numbers = constants([
-        ("MF_NETRS_MAGIC", u64::from(replicas::NETRS_MAGIC)),
-        ("MF_NETRS_VERSION", u64::from(replicas::NETRS_VERSION)),
-        ("MF_NETRS_STATUS_MAX", replicas::NETRS_STATUS_MAX as u64),
-        ("MF_CANDIDATES_MAX", replicas::CANDIDATES_MAX as u64),
-        ("MF_NO_RSNODE", u64::from(replicas::NO_RSNODE)),
-        ("MF_ILLEGAL_RSNODE", u64::from(replicas::ILLEGAL_RSNODE)),
-        ("MF_NETRS_XOR", u64::from(replicas::NETRS_XOR)),
+        ("MF_NETRS_MAGIC", u64::from(cache::NETRS_MAGIC)),
+        ("MF_NETRS_VERSION", u64::from(cache::NETRS_VERSION)),
+        ("MF_NETRS_STATUS_MAX", cache::NETRS_STATUS_MAX as u64),
+        ("MF_CANDIDATES_MAX", cache::CANDIDATES_MAX as u64),
+        ("MF_NO_RSNODE", u64::from(cache::NO_RSNODE)),
+        ("MF_ILLEGAL_RSNODE", u64::from(cache::ILLEGAL_RSNODE)),
+        ("MF_NETRS_XOR", u64::from(cache::NETRS_XOR)),
     ]);
-    numbers.extend(codes("KIND", replicas::Kind::ALL));
+    numbers.extend(codes("KIND", cache::Kind::ALL));
     Format {
-        name: "replicas",
-        headers: &["replicas_wire.h"],
-        verdict_header: "replicas_verdict.h",
-        verdict_lists: "MF_REPLICAS_VERDICTS(X)",
-        page: "docs/replicas-wire.md",
-        troubleshooting: "## Verdicts of the replicas program",
-        layouts: layouts(replicas::structures()),
+        name: "cache",
+        headers: &["cache_wire.h"],
+        verdict_header: "cache_verdict.h",
+        verdict_lists: "MF_CACHE_VERDICTS(X)",
+        page: "docs/cache-wire.md",
+        troubleshooting: "## Verdicts of the cache program",
+        layouts: layouts(cache::structures()),
         numbers,
         codes: &[("## Kinds", "KIND")],
-        operations: replicas::Kind::ALL.len(),
-        rejects: names(&[replicas::Reject::LongStatus]),
+        operations: cache::Kind::ALL.len(),
+        rejects: names(&[cache::Reject::LongStatus]),
         has_bad_count: None,
         in_c: OnceLock::new(),
     }

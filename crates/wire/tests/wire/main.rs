@@ -4,11 +4,11 @@
 
 mod agreement;
 mod answers;
+mod cache;
+mod cache_backend;
+mod cache_control;
 mod formats;
 mod golden;
 mod owned;
 mod properties;
-mod replicas;
-mod replicas_backend;
-mod replicas_control;
 mod store;

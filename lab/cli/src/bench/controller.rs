@@ -3,13 +3,13 @@
 use super::How;
 use crate::median::median;
 use anyhow::{Result, ensure};
-use midflight_control::replicas::keeper::Load;
-use midflight_control::replicas::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::replicas::{
+use midflight_control::cache::keeper::Load;
+use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_control::cache::{
     ControlMessage, Controller, ControllerConfig, Event, Grouping, Network, NetworkParts, Parts, Role, RuleKeeper,
     Start,
 };
-use midflight_dataplane::replicas::{Outcome, Replicas, ReplicasConfig, Rule, TIERS_MAX};
+use midflight_dataplane::cache::{Cache, CacheConfig, Outcome, Rule, TIERS_MAX};
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_placement::topology::{Accelerator, Topology};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -94,7 +94,7 @@ fn network() -> Result<Network> {
 }
 
 /// An operator's core, and a selector that accepts everything.
-struct Core(Replicas);
+struct Core(Cache);
 
 impl Parts for Core {
     fn set(&mut self, rule: Rule) -> Outcome {
@@ -130,10 +130,10 @@ struct Bench {
 impl Bench {
     fn new() -> Result<Self> {
         let network = Arc::new(network()?);
-        let bounds = ReplicasConfig { masks: network.masks(), ..ReplicasConfig::default() };
+        let bounds = CacheConfig { masks: network.masks(), ..CacheConfig::default() };
         let operators = (0..network.operators()).map(|number| {
             let id = number as u64 + 1;
-            let core = Replicas::new(&bounds, number as u32 + 1, id.into())
+            let core = Cache::new(&bounds, number as u32 + 1, id.into())
                 .map_err(|error| anyhow::anyhow!("an operator's bounds: {error}"))?;
             Ok((RuleKeeper::new(id, Some(id)), Core(core)))
         });

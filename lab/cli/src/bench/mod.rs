@@ -1,10 +1,12 @@
 //! `midflight-lab bench`: one file per benchmark.
 
 mod against;
+mod cache;
+mod cache_packets;
 mod child;
 mod controller;
 mod core;
-mod core_replicas;
+mod core_cache;
 mod core_store;
 mod failover;
 mod foreign;
@@ -20,15 +22,13 @@ mod netrs;
 mod peers;
 mod python;
 mod ratio;
-mod replicas;
-mod replicas_packets;
 mod select;
 mod sim;
 mod store_load;
 mod store_packets;
 mod workload;
 mod xdp;
-mod xdp_replicas;
+mod xdp_cache;
 mod xdp_store;
 
 use against::{Against, Benchmark};
@@ -48,7 +48,7 @@ enum Bench {
     /// A program's core alone: nanoseconds a decision
     #[command(after_help = against::help(core::EXAMPLES))]
     Core(OfProgram),
-    /// The same in the kernel, as BPF: of tasks the core, of the store a whole frame, of replicas both
+    /// The same in the kernel, as BPF: of tasks the core, of the store a whole frame, of the cache both
     #[command(after_help = against::help(xdp::EXAMPLES))]
     Xdp(OfProgram),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
@@ -69,7 +69,7 @@ enum Bench {
     /// The simulator: events a second
     #[command(after_help = against::help(sim::EXAMPLES))]
     Sim(Comparable),
-    /// The selectors of replicas: nanoseconds a choice
+    /// The selectors of a cache: nanoseconds a choice
     #[command(after_help = against::help(select::EXAMPLES))]
     Select(Comparable),
     /// Deaths of leader, follower and switch of a store, or of a cache's operator: how long clients wait
@@ -79,15 +79,15 @@ enum Bench {
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
     /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
-    #[command(after_help = replicas::EXAMPLES)]
-    Replicas(replicas::Args),
+    #[command(after_help = cache::EXAMPLES)]
+    Cache(cache::Args),
     /// Other people's packets through operators in the kernel: what they lose by it
     #[command(after_help = foreign::EXAMPLES)]
     Foreign(foreign::Args),
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
-    /// The controller of replicas with 320 operators: loading them, asking them, one that dies
+    /// The controller of a cache with 320 operators: loading them, asking them, one that dies
     #[command(after_help = against::help(controller::EXAMPLES))]
     Controller(Comparable),
     /// One run of NetRS's evaluation: seconds and memory
@@ -148,16 +148,16 @@ enum Program {
     /// Reads from replicas that are up to date
     Store,
     /// The operator that sends each read to a replica
-    Replicas,
+    Cache,
 }
 
 impl OfProgram {
     /// As [`Comparable::run`], for the selected program.
-    fn run(&self, name: &str, [tasks, store, replicas]: [Alone; 3]) -> Result<ExitCode> {
+    fn run(&self, name: &str, [tasks, store, cache]: [Alone; 3]) -> Result<ExitCode> {
         match self.program {
             Program::Tasks => self.comparable.run(name, &[], tasks),
             Program::Store => self.comparable.run(name, &["--program", "store"], store),
-            Program::Replicas => self.comparable.run(name, &["--program", "replicas"], replicas),
+            Program::Cache => self.comparable.run(name, &["--program", "cache"], cache),
         }
     }
 }
@@ -179,7 +179,7 @@ impl Args {
             | Bench::Bolt11(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
-            | Bench::Replicas(_)
+            | Bench::Cache(_)
             | Bench::Foreign(_)
             | Bench::Netrs(_)
             | Bench::Peers(_)
@@ -190,8 +190,8 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => args.run("core", [core::run, core_store::run, core_replicas::run]),
-        Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_store::run, xdp_replicas::run]),
+        Bench::Core(args) => args.run("core", [core::run, core_store::run, core_cache::run]),
+        Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_store::run, xdp_cache::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
         Bench::Map(how) => map::run(&how),
@@ -203,7 +203,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
-        Bench::Replicas(args) => replicas::run(&args),
+        Bench::Cache(args) => cache::run(&args),
         Bench::Foreign(args) => foreign::run(&args),
         Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),

@@ -3,8 +3,8 @@
 use super::How;
 use crate::median::median;
 use anyhow::{Result, bail};
+use midflight_cache::select::{Algorithm, Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{MS, Nanos, SECOND};
-use midflight_replicas::select::{Algorithm, Candidates, Choice, Selector, Server, Status};
 use midflight_terminal::envelope::{Envelope, Measure};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -12,7 +12,7 @@ EXAMPLES
   midflight-lab bench xdp --quick            two seconds, less exact
   midflight-lab bench xdp --json
   midflight-lab bench xdp --program store
-  midflight-lab bench xdp --program replicas
+  midflight-lab bench xdp --program cache
   midflight-lab bench xdp --against ../before/target/release/midflight-lab
 
 RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
@@ -28,7 +28,7 @@ one core; from the frame that comes to the frame that leaves, lock and clock inc
   xdp.reply_ns, xdp.reply_1k_ns          its answer, with a value of 16 bytes, and of 1 KiB
   xdp.write_ns, xdp.write_reply_ns       a WRITE, and the answer that closes its key group
 
-RESULTS of replicas (medians of blocks of 4,096 packets, then of the runs; with the lock)
+RESULTS of the cache (medians of blocks of 4,096 packets, then of the runs; with the lock)
   xdp.rule_ns                            the dearest of these six rules of an operator:
   xdp.label_ns, xdp.degrade_ns           a request of a host goes to its RSNode, or to its backup
   xdp.to_selector_ns                     a request goes to the selector beside the operator

@@ -3,10 +3,10 @@
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::Process;
 use anyhow::{Context, Result, ensure};
-use midflight_control::replicas::{ControllerSnapshot, Secret};
+use midflight_cache::select::Algorithm;
+use midflight_control::cache::{ControllerSnapshot, Secret};
 use midflight_host::cache::{CacheBuilder, CacheClient};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4};
-use midflight_replicas::select::Algorithm;
 use midflight_terminal::files;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};

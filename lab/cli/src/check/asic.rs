@@ -7,7 +7,7 @@ use super::table::Table;
 use crate::memory;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_rmt::replicas::{self, Replicas, Rules};
+use midflight_rmt::cache::{self, Cache, Rules};
 use midflight_rmt::store::{self, Store};
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
 use midflight_rmt::tasks::check::{Passes, Verdict, passes};
@@ -58,9 +58,9 @@ RESULTS
   asic.store.tables, .registers      of the store program; FLAIR's has 30 and 12
   asic.store.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
   asic.store.kgroups_max             key groups for which there is room
-  asic.replicas.tables, .stages      of the program of an operator (NetRS), with its default bounds
-  asic.replicas.sram, .tcam          its share of the blocks
-  asic.replicas.places_max           hosts, servers and operators for which there is room
+  asic.cache.tables, .stages         of the program of an operator (NetRS), with its default bounds
+  asic.cache.sram, .tcam             its share of the blocks
+  asic.cache.places_max              hosts, servers and operators for which there is room
 With --planted
   asic.safe.planted                  planted defects that break a rule
   asic.safe.planted_caught           of these, caught
@@ -111,8 +111,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupted_flag()?;
     let (sizes, on_tofino_2) = (Size::on_tofino_1()?, Size::on_tofino_2()?);
     let store = StoreSize::all()?;
-    let replicas = ReplicasSize::all()?;
-    print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &store_summary(&store) + &replicas_summary(&replicas)))?;
+    let cache = CacheSize::all()?;
+    print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &store_summary(&store) + &cache_summary(&cache)))?;
     let searched = search(args, chosen, &stop)?;
     let mut code = judge(&searched, &stop);
     let telling = Telling { transcript: args.transcript, json: args.json };
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
-        let others = [store_measures(&store), replicas_measures(&replicas)].concat();
+        let others = [store_measures(&store), cache_measures(&cache)].concat();
         let queues = [measures(&sizes, &searched), measures_on_tofino_2(&on_tofino_2)].concat();
         Envelope::new("check asic", [queues, more.measures, others].concat()).print(true)?;
     } else {
@@ -276,26 +276,26 @@ fn store_measures([flair, largest]: &[StoreSize; 2]) -> Vec<Measure> {
     ]
 }
 
-struct ReplicasSize {
+struct CacheSize {
     name: &'static str,
     report: Report,
     places: u32,
 }
 
-impl ReplicasSize {
+impl CacheSize {
     /// With default bounds, and the largest.
     fn all() -> Result<[Self; 2], Refusal> {
-        let of = |name, size: replicas::Config| {
-            let report = Replicas::build(size, &Rules::default(), &Target::TOFINO_1)?.program().report().clone();
+        let of = |name, size: cache::Config| {
+            let report = Cache::build(size, &Rules::default(), &Target::TOFINO_1)?.program().report().clone();
             Ok(Self { name, report, places: size.places })
         };
-        Ok([of("replicas", replicas::Config::DEFAULT)?, of("replicas, large", replicas::Config::LARGEST)?])
+        Ok([of("cache", cache::Config::DEFAULT)?, of("cache, large", cache::Config::LARGEST)?])
     }
 }
 
-fn replicas_summary(sizes: &[ReplicasSize]) -> String {
+fn cache_summary(sizes: &[CacheSize]) -> String {
     let mut text = "on Tofino 1      stages  tables  registers      places  SRAM blocks  TCAM blocks\n".to_owned();
-    for ReplicasSize { name, report, places } in sizes {
+    for CacheSize { name, report, places } in sizes {
         let ([ingress, _], places) = (report.depth, units::thousands(u64::from(*places)));
         let ([sram, tcam], tables, registers) = (report.memory_share(), report.tables(), report.registers.len());
         let [sram, tcam] = [sram, tcam].map(|share| format!("{:.1} %", 100.0 * share));
@@ -305,14 +305,14 @@ fn replicas_summary(sizes: &[ReplicasSize]) -> String {
     text + "\n"
 }
 
-fn replicas_measures([default, largest]: &[ReplicasSize; 2]) -> Vec<Measure> {
+fn cache_measures([default, largest]: &[CacheSize; 2]) -> Vec<Measure> {
     let [sram, tcam] = default.report.memory_share().map(|share| 100.0 * share);
     vec![
-        Measure::count("asic.replicas.tables", default.report.tables().into(), "tables"),
-        Measure::count("asic.replicas.stages", default.report.depth[0] as u64, "stages"),
-        Measure::quantity("asic.replicas.sram", sram, "%"),
-        Measure::quantity("asic.replicas.tcam", tcam, "%"),
-        Measure::count("asic.replicas.places_max", largest.places.into(), "places"),
+        Measure::count("asic.cache.tables", default.report.tables().into(), "tables"),
+        Measure::count("asic.cache.stages", default.report.depth[0] as u64, "stages"),
+        Measure::quantity("asic.cache.sram", sram, "%"),
+        Measure::quantity("asic.cache.tcam", tcam, "%"),
+        Measure::count("asic.cache.places_max", largest.places.into(), "places"),
     ]
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         NamedProgram::Store => {
             Err(usage::error("the store's switch has one program of a pipeline: --engine asic-safe"))
         }
-        NamedProgram::Replicas => Err(usage::error("an operator does not run here: use `midflight switch`")),
+        NamedProgram::Cache => Err(usage::error("an operator does not run here: use `midflight switch`")),
     }
 }
 

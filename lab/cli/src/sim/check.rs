@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
+use midflight_sim::cache::check::CacheSubject;
 use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
-use midflight_sim::replicas::check::ReplicasSubject;
 use midflight_sim::store::check::StoreSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -26,7 +26,7 @@ EXAMPLES
   midflight-lab sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
   midflight-lab sim check tasks --trial trial-4711.toml  a trial from a file
   midflight-lab sim check store                          the same for the linearizable store
-  midflight-lab sim check replicas                       the same for the choice of replicas
+  midflight-lab sim check cache                          the same for a cache
 
 RESULTS
   check.seeds                  that were tried: all, or those up to the first violation
@@ -81,15 +81,15 @@ pub(super) enum Program {
     Tasks,
     /// The linearizable store: R1 to R7
     Store,
-    /// The choice of replicas in the network: N1 to N9
-    Replicas,
+    /// A cache: N1 to N9
+    Cache,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => check::<TasksSubject>(args),
         Program::Store => check::<StoreSubject>(args),
-        Program::Replicas => check::<ReplicasSubject>(args),
+        Program::Cache => check::<CacheSubject>(args),
     }
 }
 

@@ -52,8 +52,8 @@ pub struct Figure {
 pub enum Reduce {
     /// For cells of the tasks program.
     Tasks(fn(&Results) -> Findings),
-    /// For cells of the replicas program.
-    Replicas(fn(&Results<CellResult>) -> Findings),
+    /// For cells of the cache program.
+    Cache(fn(&Results<CellResult>) -> Findings),
 }
 
 impl Figure {
@@ -67,16 +67,16 @@ impl Figure {
     /// Findings from the outcomes of its cases, each with its case's name, in the order of seeds.
     #[must_use]
     pub fn findings<'a>(&self, outcomes: impl IntoIterator<Item = (&'a str, Outcome)>) -> Findings {
-        let (mut tasks, mut replicas) = (Results::default(), Results::default());
+        let (mut tasks, mut cache) = (Results::default(), Results::default());
         for (case, outcome) in outcomes {
             match outcome {
                 Outcome::Tasks(result) => tasks.push(case, result),
-                Outcome::Replicas(result) => replicas.push(case, result),
+                Outcome::Cache(result) => cache.push(case, result),
             }
         }
         match self.reduce {
             Reduce::Tasks(reduce) => reduce(&tasks),
-            Reduce::Replicas(reduce) => reduce(&replicas),
+            Reduce::Cache(reduce) => reduce(&cache),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One run of the evaluation: its input, as data, and its result.
 
 use crate::cell::Percentiles;
-use midflight_replicas::select::{Algorithm, CANDIDATES_MAX};
+use midflight_cache::select::{Algorithm, CANDIDATES_MAX};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

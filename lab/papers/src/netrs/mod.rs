@@ -9,7 +9,7 @@
 //! | `placing` | who selects for whom: by rack, by plan |
 //! | `world` | the events of a run |
 //!
-//! Selectors and planner are the production ones. Packets have no bytes here; `midflight-lab sim check replicas` runs the real parties.
+//! Selectors and planner are the production ones. Packets have no bytes here; `midflight-lab sim check cache` runs the real parties.
 
 mod cell;
 mod deployment;

@@ -1,7 +1,7 @@
 //! Consistent hashing: a key belongs to the servers of the next points on the ring.
 
 use super::random::hashed;
-use midflight_replicas::select::{Candidates, Server};
+use midflight_cache::select::{Candidates, Server};
 
 #[derive(Clone, Debug)]
 pub(super) struct Ring {

@@ -153,7 +153,7 @@ impl Cell {
 mod tests {
     use super::super::cell::{Network, RsNodes, Selects};
     use super::*;
-    use midflight_replicas::select::Algorithm;
+    use midflight_cache::select::Algorithm;
 
     fn flat(selector: Selects, clients: u32, seed: u64) -> Cell {
         let (placement, keys) = (Placement::Clients, Keyspace::Even);

@@ -2,8 +2,8 @@
 //! random (section V-A).
 
 use super::random::{Purpose, stream};
+use midflight_cache::select::Server;
 use midflight_endpoint::{MS, Nanos};
-use midflight_replicas::select::Server;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
 //! The evaluation's world: clients, selectors at switches or clients, servers. Packets have no bytes here and queue only at accelerators
-//! and servers; `midflight-lab sim check replicas` runs the real parties in a real network.
+//! and servers; `midflight-lab sim check cache` runs the real parties in a real network.
 
 use super::cell::{Cell, Selects};
 use super::deployment::Deployment;
@@ -9,8 +9,8 @@ use super::ring::Ring;
 use super::servers::Servers;
 use super::tree::{Place, Tree};
 use super::workload::Request;
+use midflight_cache::select::{Choice, Oracle, Selector, Server, Status, Truth};
 use midflight_endpoint::Nanos;
-use midflight_replicas::select::{Choice, Oracle, Selector, Server, Status, Truth};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::cell::Cell as Shared;

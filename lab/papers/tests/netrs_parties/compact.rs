@@ -27,8 +27,8 @@ mod world;
 pub(crate) use cell::{Cell, Keyspace, Network, Placement, Selects};
 
 use deployment::Deployment;
+use midflight_cache::select::{Candidates, Server};
 use midflight_endpoint::{Nanos, SECOND};
-use midflight_replicas::select::{Candidates, Server};
 use placing::Placing;
 use rand::RngExt;
 use random::{Purpose, stream};

@@ -2,14 +2,14 @@
 //! and clients.
 
 use crate::compact::{At, BEGIN, Scenario, SwitchOf};
-use midflight_dataplane::replicas::{ReplicasConfig, Rule};
+use midflight_cache::client::{Client, ClientConfig, ReadKey};
+use midflight_cache::rsnode::{RsNode, RsNodeConfig};
+use midflight_cache::select::{Algorithm, Candidates, Choice, Counts, Selector, Server, Status};
+use midflight_cache::server::ServerConfig;
+use midflight_dataplane::cache::{CacheConfig, Rule};
 use midflight_endpoint::{Nanos, SECOND};
-use midflight_replicas::client::{Client, ClientConfig, ReadKey};
-use midflight_replicas::rsnode::{RsNode, RsNodeConfig};
-use midflight_replicas::select::{Algorithm, Candidates, Choice, Counts, Selector, Server, Status};
-use midflight_replicas::server::ServerConfig;
-use midflight_sim::replicas::{
-    Ask, ClientActor, Controlled, ReplicaGroups, ReplicasEvent, Rules, SelectorActor, ServerActor, Service, Slot, Work,
+use midflight_sim::cache::{
+    Ask, CacheEvent, ClientActor, Controlled, ReplicaGroups, Rules, SelectorActor, ServerActor, Service, Slot, Work,
     add_operator,
 };
 use midflight_sim::{
@@ -171,13 +171,13 @@ struct Ends {
 
 impl Sink for Ends {
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
-        match happening.of::<(NodeId, ReplicasEvent)>() {
-            Some((node, ReplicasEvent::Begun { key, token, .. })) => drop(self.tokens.insert((*node, *key), *token)),
-            Some((node, ReplicasEvent::Ended { key, outcome })) => {
+        match happening.of::<(NodeId, CacheEvent)>() {
+            Some((node, CacheEvent::Begun { key, token, .. })) => drop(self.tokens.insert((*node, *key), *token)),
+            Some((node, CacheEvent::Ended { key, outcome })) => {
                 self.failed += u64::from(outcome.is_err());
                 self.ended.extend(self.tokens.remove(&(*node, *key)).map(|token| (token, at)));
             }
-            Some((_, ReplicasEvent::Asked { .. })) => self.sent += 1,
+            Some((_, CacheEvent::Asked { .. })) => self.sent += 1,
             _ => {}
         }
     }
@@ -224,7 +224,7 @@ pub(crate) fn run(scenario: &Scenario, real: &Real) -> Seen {
     let ends: &Ends = world.sink().expect("set above");
     assert_eq!((ends.ended.len(), ends.failed), (all, 0), "every read ends, and none fails");
     for &operator in &nodes.operators {
-        let operator = midflight_sim::replicas::operator(&world, operator).expect("it runs");
+        let operator = midflight_sim::cache::operator(&world, operator).expect("it runs");
         assert_eq!(operator.refused(), 0, "all rules are taken");
     }
     let latency = |(token, at): (u64, Nanos)| ends.ended[&token] - at;
@@ -237,7 +237,7 @@ impl Nodes {
     fn add(world: &mut World, scenario: &Scenario, real: &Real) -> Self {
         let switches = switches(scenario, real);
         let slots: Vec<Slot> = switches.iter().map(|_| Slot::default()).collect();
-        let config = ReplicasConfig { cookie_ns: 1_000 * SECOND, ..ReplicasConfig::default() };
+        let config = CacheConfig { cookie_ns: 1_000 * SECOND, ..CacheConfig::default() };
         let place = |switch: &SwitchOf| Place::Switch(number(scenario, *switch));
         let by_script = Controlled { by: Vec::new(), has_streams: false };
         let operators: Vec<NodeId> = switches
@@ -368,7 +368,7 @@ fn add_server(world: &mut World, scenario: &Scenario, real: &Real, server: usize
                 cookie: 1_000 * SECOND,
                 ..ServerConfig::new(birth.address, operator, birth.random.random())
             };
-            let server = midflight_replicas::server::Server::new(config).expect("within bounds");
+            let server = midflight_cache::server::Server::new(config).expect("within bounds");
             Box::new(ServerActor::new(server, service.clone())) as Box<dyn Actor>
         }),
     )

@@ -31,9 +31,9 @@
 //! count (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). The runner fills in cookies,
 //! counters and tokens, and shows them only if they are wrong. `transcripts/README.md` lists the commands.
 
+mod cache;
 mod cookie;
 mod engines;
-mod replicas;
 mod runner;
 mod steps;
 mod store;
@@ -41,10 +41,10 @@ mod tasks;
 mod vocabulary;
 mod words;
 
+pub use cache::CacheVocabulary;
 pub use engines::{CheckedNative, EngineExt};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
-pub use replicas::ReplicasVocabulary;
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
 pub use store::StoreVocabulary;
 pub use tasks::{Heard, PollingAsic, TasksVocabulary};

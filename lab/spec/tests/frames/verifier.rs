@@ -1,9 +1,9 @@
 //! Effort of the kernel's verifier for the programs.
 
 use crate::shells::skip;
+use midflight_dataplane::cache::{CacheConfig, CacheProgram};
 use midflight_dataplane::kernel::Kernel;
 use midflight_dataplane::program::SoftProgram;
-use midflight_dataplane::replicas::{ReplicasConfig, ReplicasProgram};
 use midflight_dataplane::store::{StoreConfig, StoreProgram};
 use midflight_dataplane::{TasksConfig, TasksProgram};
 
@@ -37,5 +37,5 @@ fn check<P: SoftProgram>(config: &P::Config) -> bool {
 fn no_program_comes_near_what_the_verifier_allows() {
     let _ = check::<TasksProgram>(&TasksConfig::default())
         && check::<StoreProgram>(&StoreConfig::default())
-        && check::<ReplicasProgram>(&ReplicasConfig::default());
+        && check::<CacheProgram>(&CacheConfig::default());
 }

@@ -2,7 +2,7 @@
 //! `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` rewrites the files with the answers of the
 //! model and, where they may differ, of the asic engine; review the diff before you commit it.
 
+mod cache;
 mod files;
-mod replicas;
 mod store;
 mod tasks;

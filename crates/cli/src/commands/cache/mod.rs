@@ -3,13 +3,13 @@
 mod operations;
 
 use clap::{Args as ClapArgs, Subcommand};
-use midflight_control::replicas::cache::EXAMPLE_TOML;
+use midflight_control::cache::clients::EXAMPLE_TOML;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight up --replicas                           in another terminal: a cache on this machine
+  midflight up --cache                              in another terminal: a cache on this machine
   midflight cache set greeting hello
   midflight cache get greeting
   midflight cache --print-config > cache.toml       every key, explained

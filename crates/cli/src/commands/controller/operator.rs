@@ -3,9 +3,9 @@
 use super::load;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_control::replicas::{ControllerFile, Network};
-use midflight_dataplane::replicas::{NUMBERS_MAX, PLACES_MAX, ReplicasConfig, Selection};
-use midflight_replicas::select::Algorithm;
+use midflight_cache::select::Algorithm;
+use midflight_control::cache::{ControllerFile, Network};
+use midflight_dataplane::cache::{CacheConfig, NUMBERS_MAX, PLACES_MAX, Selection};
 use midflight_terminal::{stdout, usage};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -66,17 +66,16 @@ impl Args {
             None => Default::default(),
             Some(_) if self.in_core => (format!("selection = \"{}\"\n", self.selector), String::new()),
             Some(address) => {
-                let table =
-                    format!("\n[replicas.selector]\nlisten = \"{address}\"\nalgorithm = \"{}\"\n", self.selector);
+                let table = format!("\n[cache.selector]\nlisten = \"{address}\"\nalgorithm = \"{}\"\n", self.selector);
                 (String::new(), table)
             }
         };
         let switch = &network.topology().operators()[operator].id;
         let bounds = bounds(network);
         format!(
-            "# The operator at switch {switch}. `midflight switch --program replicas --print-config` explains every key.\n\
-             listen = \"{}\"\n\n[replicas]\n{bounds}{selection}masks = [{masks}]\nrsnodes = {}\n\n\
-             [replicas.control]\nlisten = \"{}\"\nfrom = [{}]\n{}{selector}",
+            "# The operator at switch {switch}. `midflight switch --program cache --print-config` explains every key.\n\
+             listen = \"{}\"\n\n[cache]\n{bounds}{selection}masks = [{masks}]\nrsnodes = {}\n\n\
+             [cache.control]\nlisten = \"{}\"\nfrom = [{}]\n{}{selector}",
             network.address(operator),
             config.rsnodes,
             control[operator],
@@ -98,7 +97,7 @@ fn in_core() -> impl Iterator<Item = &'static str> {
 
 /// Bounds above the defaults, doubled for growth.
 fn bounds(network: &Network) -> String {
-    let default = ReplicasConfig::default();
+    let default = CacheConfig::default();
     let places = network.hosts().len() + network.servers().len() + network.operators();
     let needed = [
         ("places", places, default.places, PLACES_MAX),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_control::replicas::{ControllerSnapshot, OperatorLine};
+use midflight_control::cache::{ControllerSnapshot, OperatorLine};
 use midflight_terminal::{stdout, switches, units};
 use std::process::ExitCode;
 use std::time::Duration;

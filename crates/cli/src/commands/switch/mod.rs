@@ -1,8 +1,8 @@
 //! `midflight switch`: runs a program on this machine. [`program`] has the trait; a file per program implements it.
 
+mod cache;
 mod engine;
 mod program;
-mod replicas;
 mod running;
 mod store;
 mod tasks;
@@ -13,10 +13,10 @@ pub(crate) use running::{Prepared, Running};
 use crate::{http, options};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::{Config, ProgramTable, ReplicasTable, StoreTable, TasksTable, config};
+use midflight_control::{CacheTable, Config, ProgramTable, StoreTable, TasksTable, config};
 use midflight_dataplane::TasksProgram;
+use midflight_dataplane::cache::CacheProgram;
 use midflight_dataplane::program::Program;
-use midflight_dataplane::replicas::ReplicasProgram;
 use midflight_dataplane::store::StoreProgram;
 use midflight_host::{EnginePlace, Error, Hosted, Inheritance, SwitchEngine, privileges};
 use midflight_terminal::signals::Shutdown;
@@ -49,8 +49,8 @@ The switch of a store, which sends each read to a replica that is up to date (do
 
 An operator of NetRS, which sends each read of a cache to the replica that answers soonest
 (docs/cache.md):
-  midflight switch --config operator.toml             the file has a table [replicas]
-  midflight switch --program replicas --print-config
+  midflight switch --config operator.toml             the file has a table [cache]
+  midflight switch --program cache --print-config
 
 SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep
 the programs serve on, without leases, until the next start takes them over. A switch in the kernel
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match args.common.program()? {
         Named::Tasks => run_program::<TasksProgram>(args),
         Named::Store => run_program::<StoreProgram>(args),
-        Named::Replicas => run_program::<ReplicasProgram>(args),
+        Named::Cache => run_program::<CacheProgram>(args),
     }
 }
 
@@ -106,11 +106,11 @@ impl Common {
             return Ok(named);
         }
         let Some(file) = &self.file.config else { return Ok(Named::Tasks) };
-        let programs = [TasksTable::NAME, StoreTable::NAME, ReplicasTable::NAME];
+        let programs = [TasksTable::NAME, StoreTable::NAME, CacheTable::NAME];
         let tables = config::tables_of(file, &programs).map_err(usage::error)?;
         Ok(match tables[..] {
             [StoreTable::NAME] => Named::Store,
-            [ReplicasTable::NAME] => Named::Replicas,
+            [CacheTable::NAME] => Named::Cache,
             _ => Named::Tasks,
         })
     }

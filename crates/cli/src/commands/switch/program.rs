@@ -16,7 +16,7 @@ pub enum Named {
     /// Linearizable reads from all replicas of a store
     Store,
     /// An operator of NetRS: each read of a replicated store goes to the replica that answers soonest
-    Replicas,
+    Cache,
 }
 
 /// Longest wait of a view for data that the switch's thread copies. A copy takes a millisecond, unless the thread executes a long order.

@@ -3,11 +3,11 @@
 use super::rows::{Tone, per_second};
 use super::view::{Detail, Of, View};
 use crate::commands::status::OfProgram;
-use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::cache::ControllerSnapshot;
 use midflight_control::store::{ReplicaStatus, SetStatus};
 use midflight_control::tasks::quantile_us;
 use midflight_control::watch::{
-    ControllerDetail, ExecutorState, ReplicaState, ReplicasDetail, ServerState, SetView, StoreDetail, TasksDetail,
+    CacheDetail, ControllerDetail, ExecutorState, ReplicaState, ServerState, SetView, StoreDetail, TasksDetail,
 };
 use midflight_control::{Snapshot, StoreStatus, TasksStatus};
 use midflight_terminal::columns::plain;
@@ -35,7 +35,7 @@ fn of_switch(view: &View, status: &Snapshot<OfProgram>, detail: &Detail) -> Vec<
     let program = match status.program {
         OfProgram::Tasks(_) => "tasks",
         OfProgram::Store(_) => "store",
-        OfProgram::Replicas(_) => "replicas",
+        OfProgram::Cache(_) => "cache",
     };
     let about = format!("{}, {program}, {} engine, up {uptime}", status.listen, plain(&status.engine.kind));
     let mut lines = vec![named("switch", vec![about.into()])];
@@ -44,8 +44,8 @@ fn of_switch(view: &View, status: &Snapshot<OfProgram>, detail: &Detail) -> Vec<
         (OfProgram::Tasks(tasks), _) => lines.extend(of_tasks(view, tasks, None)),
         (OfProgram::Store(store), Detail::Store(detail)) => lines.extend(of_store(view, store, Some(detail))),
         (OfProgram::Store(store), _) => lines.extend(of_store(view, store, None)),
-        (OfProgram::Replicas(_), Detail::Replicas(detail)) => lines.extend(of_operator(view, Some(detail))),
-        (OfProgram::Replicas(_), _) => lines.extend(of_operator(view, None)),
+        (OfProgram::Cache(_), Detail::Cache(detail)) => lines.extend(of_operator(view, Some(detail))),
+        (OfProgram::Cache(_), _) => lines.extend(of_operator(view, None)),
     }
     lines.push(named("failures", failures(view)));
     lines
@@ -99,7 +99,7 @@ fn is_active(set: &SetView) -> bool {
     set.session.as_ref().is_some_and(|session| session.ends_in_ms.is_some())
 }
 
-fn of_operator(view: &View, detail: Option<&ReplicasDetail>) -> Vec<Line<'static>> {
+fn of_operator(view: &View, detail: Option<&CacheDetail>) -> Vec<Line<'static>> {
     let rate = |name: &str| per_second(view.rate(name));
     let backups = view.rate("degraded") + view.rate("without_rsnode") + view.rate("unknown_group");
     let requests = format!("{} a second to RSNodes, {} selected here", rate("labelled"), rate("selected"));

@@ -1,5 +1,5 @@
 use super::rows::{Key, Line, Tone, ago, count, line, number, per_second, some, text};
-use midflight_control::replicas::{GroupLine, OperatorLine};
+use midflight_control::cache::{GroupLine, OperatorLine};
 use midflight_control::store::{MemberStatus, ReplicaStatus};
 use midflight_control::watch::{
     ClientView, ExecutorState, ExecutorView, GroupState, GroupView, JobView, ReplicaState, ReplicaView, RsNodeView,

@@ -62,7 +62,7 @@ impl Table {
             Of::Switch(status, detail) => match (&status.program, detail) {
                 (_, Detail::Tasks(_)) => &[Self::Executors, Self::Jobs, Self::Clients, Self::Drops],
                 (_, Detail::Store(_)) => &[Self::Replicas, Self::Sessions, Self::Counters, Self::Drops],
-                (_, Detail::Replicas(_)) => &[Self::Servers, Self::Groups, Self::RsNodes, Self::Counters, Self::Drops],
+                (_, Detail::Cache(_)) => &[Self::Servers, Self::Groups, Self::RsNodes, Self::Counters, Self::Drops],
                 (OfProgram::Tasks(_), Detail::Nothing) => &[Self::Drops],
                 (_, Detail::Nothing) => &[Self::Counters, Self::Drops],
             },
@@ -140,14 +140,14 @@ fn of_switch(view: &View, which: Table, detail: &Detail) -> Rows {
             let titles = &["set", "session", "state", "under way", "policy", "replies"];
             rows(titles, "rllrll", &detail.sets, session)
         }
-        (Table::Servers, Detail::Replicas(detail)) => {
+        (Table::Servers, Detail::Cache(detail)) => {
             let titles = &["server", "state", "asked", "under way", "queue", "service", "response"];
             rows(titles, "llrrrrr", &detail.servers, server)
         }
-        (Table::Groups, Detail::Replicas(detail)) => {
+        (Table::Groups, Detail::Cache(detail)) => {
             rows(&["group", "state", "RSNode", "selected at", "answers"], "rlrlr", &detail.groups, group)
         }
-        (Table::RsNodes, Detail::Replicas(detail)) => rows(&["id", "operator"], "rl", &detail.rsnodes, rsnode),
+        (Table::RsNodes, Detail::Cache(detail)) => rows(&["id", "operator"], "rl", &detail.rsnodes, rsnode),
         (Table::Drops, _) => counters(view, "drops."),
         _ => counters(view, ""),
     }
@@ -203,7 +203,7 @@ fn counters(view: &View, group: &str) -> Rows {
         (Of::Switch(status, _), _) => match &status.program {
             OfProgram::Tasks(program) => program.counts(),
             OfProgram::Store(program) => program.counts(),
-            OfProgram::Replicas(program) => program.counts(),
+            OfProgram::Cache(program) => program.counts(),
         },
         (Of::Replica(status), _) => status.counts().into_iter().collect(),
         (Of::Controller(status, _), _) => status.counts().into_iter().collect(),

@@ -3,9 +3,9 @@
 use crate::commands::status::OfProgram;
 use anyhow::{Context, Result, bail};
 use midflight_control::Snapshot;
-use midflight_control::replicas::ControllerSnapshot;
+use midflight_control::cache::ControllerSnapshot;
 use midflight_control::store::ReplicaStatus;
-use midflight_control::watch::{self, ControllerDetail, ReplicasDetail, StoreDetail, TasksDetail};
+use midflight_control::watch::{self, CacheDetail, ControllerDetail, StoreDetail, TasksDetail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(super) enum Detail {
     Nothing,
     Tasks(TasksDetail),
     Store(StoreDetail),
-    Replicas(ReplicasDetail),
+    Cache(CacheDetail),
 }
 
 impl View {
@@ -40,7 +40,7 @@ impl View {
         let of = match (program.as_str(), detail) {
             ("tasks", detail) => of_switch(status, detail, Detail::Tasks)?,
             ("store", detail) => of_switch(status, detail, Detail::Store)?,
-            ("replicas", detail) => of_switch(status, detail, Detail::Replicas)?,
+            ("cache", detail) => of_switch(status, detail, Detail::Cache)?,
             ("replica", _) => Of::Replica(serde_json::from_value(status)?),
             ("controller", Some(detail)) => {
                 Of::Controller(serde_json::from_value(status)?, serde_json::from_value(detail)?)

@@ -20,7 +20,7 @@ EXAMPLES
   midflight-lab bench failover --lab        the same, each process on a host of a lab, as root
   midflight-lab bench failover --lab --engine kernel --json
   midflight-lab bench failover --slow-disk --lab       the leader's disk becomes slow instead
-  midflight-lab bench failover --program replicas --lab --engine kernel
+  midflight-lab bench failover --program cache --lab --engine kernel
 
 A process is killed (SIGKILL), and started again when its failure is over.
 
@@ -30,7 +30,7 @@ stops trying: INCR and GET in turn.
 With --slow-disk nothing dies: each sync of the leader takes 100 ms more for 4 s. Eight threads
 write and two read.
 
-Of a cache (--program replicas), in a lab: two racks with clients and one with three memcached; the
+Of a cache (--program cache), in a lab: two racks with clients and one with three memcached; the
 operator in the middle selects for both racks. It dies under load; the controller lets the operators
 of the racks pass gets on without a selector, then makes a new plan, and the old one again when the
 dead operator is back. The time is that from the death until at least half of the gets of each 5 ms
@@ -90,22 +90,22 @@ enum Program {
     /// A store
     Store,
     /// A replicated cache
-    Replicas,
+    Cache,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(why) = args.engine.missing() {
         bail!("{why}");
     }
-    if args.program == Program::Replicas && !args.lab {
-        return Err(usage::error("--program replicas: the cache is in a lab, so say --lab too"));
+    if args.program == Program::Cache && !args.lab {
+        return Err(usage::error("--program cache: the cache is in a lab, so say --lab too"));
     }
-    if args.slow_disk && args.program == Program::Replicas {
+    if args.slow_disk && args.program == Program::Cache {
         return Err(usage::error("--slow-disk: a cache has no disk; leave out --program"));
     }
     let interrupted = end_flag()?;
     match args.program {
         Program::Store => store::run(args, &interrupted),
-        Program::Replicas => cache::run(args, &interrupted),
+        Program::Cache => cache::run(args, &interrupted),
     }
 }

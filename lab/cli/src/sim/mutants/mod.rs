@@ -7,8 +7,8 @@ use super::check::{Program, threads};
 use anyhow::{Context, Result};
 use beyond::{Beyond, beyond_the_campaign};
 use clap::Args as ClapArgs;
+use midflight_sim::cache::check::CacheSubject;
 use midflight_sim::check::{Caught, Mutant, Rule, Subject, are_planted};
-use midflight_sim::replicas::check::ReplicasSubject;
 use midflight_sim::store::check::StoreSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::columns::aligned;
@@ -26,7 +26,7 @@ EXAMPLES
   make mutants                                   all of tasks, in a build of their own
   make mutants ARGS='--only lost-tail'           the same build, only this bug
   make mutants PROGRAM=store                     those of the store
-  make mutants PROGRAM=replicas                  those of replicas
+  make mutants PROGRAM=cache                     those of the cache
 
 A mutant is a bug that is planted in the core, in an endpoint, or in what drives it. The campaign
 must find each within its budget of seeds. Each rule of tasks must be the first that some of them
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => hunt::<TasksSubject>(args),
         Program::Store => hunt::<StoreSubject>(args),
-        Program::Replicas => hunt::<ReplicasSubject>(args),
+        Program::Cache => hunt::<CacheSubject>(args),
     }
 }
 
@@ -280,7 +280,7 @@ mod tests {
         let all = || {
             let of = |mutants: &'static [Mutant]| mutants.iter().map(|mutant| (mutant.number, mutant.name));
             let beyond = BEYOND.iter().map(|beyond| (beyond.number, beyond.name));
-            of(TasksSubject::MUTANTS).chain(of(StoreSubject::MUTANTS)).chain(of(ReplicasSubject::MUTANTS)).chain(beyond)
+            of(TasksSubject::MUTANTS).chain(of(StoreSubject::MUTANTS)).chain(of(CacheSubject::MUTANTS)).chain(beyond)
         };
         assert_eq!(all().map(|(number, _)| number).collect::<BTreeSet<_>>().len(), all().count());
         assert_eq!(all().map(|(_, name)| name).collect::<BTreeSet<_>>().len(), all().count());

@@ -29,7 +29,7 @@ const TASKS: [Column<CellResult>; 10] = [
     ("last_end_ms", |result| result.last_end_ms),
     ("events", |result| result.events as f64),
 ];
-const REPLICAS: [Column<netrs::CellResult>; 8] = [
+const CACHE: [Column<netrs::CellResult>; 8] = [
     ("latency_mean_ms", |result| result.latency.mean_ms),
     ("latency_p50_ms", |result| result.latency.at(0.5)),
     ("latency_p95_ms", |result| result.latency.at(0.95)),
@@ -48,13 +48,13 @@ const SHOWN: [[(&str, &str); 4]; 2] = [
 fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     match outcome {
         Outcome::Tasks(result) => TASKS.iter().map(|(name, of)| (*name, of(result))).collect(),
-        Outcome::Replicas(result) => REPLICAS.iter().map(|(name, of)| (*name, of(result))).collect(),
+        Outcome::Cache(result) => CACHE.iter().map(|(name, of)| (*name, of(result))).collect(),
     }
 }
 
 /// All cells of a sweep are of one program.
 fn shown(kept: &[Kept]) -> [(&'static str, &'static str); 4] {
-    SHOWN[usize::from(matches!(kept.first().map(|one| &one.result), Some(Outcome::Replicas(_))))]
+    SHOWN[usize::from(matches!(kept.first().map(|one| &one.result), Some(Outcome::Cache(_))))]
 }
 
 /// In `kept`, a point's seeds are adjacent.

@@ -1,6 +1,6 @@
 //! The paper's claim about a new plan: latency may rise for a time, as new RSNodes know nothing.
 
-use super::{ILP, NS_PER_MS, Replicas, TOR};
+use super::{Cache, ILP, NS_PER_MS, TOR};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -20,7 +20,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_CHANGE,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 const CHANGES: &str = "ilp@change";
@@ -48,7 +48,7 @@ fn mean(result: &CellResult, (from, until): (u64, u64)) -> f64 {
 }
 
 /// The rule of `rise` was made after its result was known. An earlier rule compared only with settled RSNodes, which have shorter queues.
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let change = u64::from(CHANGE_MS);
     let (first, later) = ((change, change + FIRST_MS), (change + LATER_MS.0, change + LATER_MS.1));
     let rise =
@@ -83,7 +83,7 @@ fn reduce(results: &Replicas) -> Findings {
 
 const STABLE: f64 = 1.05;
 
-fn plot(results: &Replicas) -> Plot {
+fn plot(results: &Cache) -> Plot {
     let curve = |case: &str, name: &str, hue| {
         let of_seeds = results.of(case);
         let buckets = of_seeds.iter().map(|result| result.over_time_ms.len()).min().unwrap_or(0);

@@ -1,8 +1,7 @@
 //! NetRS, figure 4: the number of clients.
 
 use super::{
-    ALL, CLIRS, Contender, ILP, MEAN, P99, Replicas, TOR, growth, mean_reduction, plots, range, reduction, rsnodes,
-    sweep,
+    ALL, CLIRS, Cache, Contender, ILP, MEAN, P99, TOR, growth, mean_reduction, plots, range, reduction, rsnodes, sweep,
 };
 use crate::differences;
 use crate::figures::results::Case;
@@ -12,7 +11,7 @@ use crate::findings::Paper::Is;
 use crate::findings::Unit::Share;
 use crate::findings::{Band, Findings, RATIO_WITHIN, Row};
 use crate::netrs::{Arrivals, Cell, Network, Placement, Selects};
-use midflight_replicas::select::Algorithm;
+use midflight_cache::select::Algorithm;
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "netrs-4",
@@ -23,7 +22,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_4,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 const CLIENTS: [u32; 7] = [100, 200, 300, 400, 500, 600, 700];
@@ -75,7 +74,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     cases
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let places = CLIENTS.map(|clients| clients.to_string());
     let mut rows = Vec::new();
     for (quantity, ends) in [(MEAN, (0.339, 0.599)), (P99, (0.415, 0.731))] {
@@ -103,7 +102,7 @@ fn reduce(results: &Replicas) -> Findings {
     Findings { rows, plots: plots(results, "clients", &places), notes: notes(results), ..Findings::default() }
 }
 
-fn shapes(results: &Replicas) -> Vec<Row> {
+fn shapes(results: &Cache) -> Vec<Row> {
     let unchanged = ("roughly unchanged", Band::around(1.0, RATIO_WITHIN));
     let grows = ("grows", Band::from(RATIO_WITHIN));
     let row = |contender, quantity, says| {
@@ -113,7 +112,7 @@ fn shapes(results: &Replicas) -> Vec<Row> {
     [MEAN, P99].into_iter().flat_map(rows).collect()
 }
 
-fn notes(results: &Replicas) -> Vec<String> {
+fn notes(results: &Cache) -> Vec<String> {
     let percent = |over: &str, under: &str, quantity| {
         let share = reduction(results, over, under, quantity);
         share.map_or_else(|| "–".into(), |share| format!("{:.1} %", share.mean * 100.0))

@@ -1,6 +1,6 @@
 //! Checks selectors without a network against a port of C3's public simulator.
 
-use super::{MEAN, P99, Replicas};
+use super::{Cache, MEAN, P99};
 use crate::differences;
 use crate::figures::results::{Case, NS_PER_MS};
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -9,7 +9,7 @@ use crate::findings::Paper::Is;
 use crate::findings::Unit::Time;
 use crate::findings::{Findings, Row};
 use crate::netrs::{Cell, Placement, Selects};
-use midflight_replicas::select::Algorithm;
+use midflight_cache::select::Algorithm;
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "netrs-flat",
@@ -19,7 +19,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_FLAT,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 /// The selector, the number of selectors, and the port's mean and 99th percentile in milliseconds.
@@ -44,7 +44,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     ROWS.map(case).into()
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let rows = ROWS.iter().flat_map(|&(selector, clients, mean, p99)| {
         [(MEAN, mean), (P99, p99)].map(|(quantity, ms)| {
             let row_name = format!("{selector}-{clients}-{}", quantity.key);

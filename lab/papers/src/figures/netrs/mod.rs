@@ -24,7 +24,7 @@ use crate::findings::{Band, Class, Estimate, Holds, Paper, Row, Unit};
 use crate::netrs::{Cell, CellResult, Placement};
 use std::fmt::Display;
 
-type Replicas = Results<CellResult>;
+type Cache = Results<CellResult>;
 
 #[derive(Clone, Copy)]
 struct Contender {
@@ -81,29 +81,29 @@ const P99: Quantity =
     Quantity { key: "p99", label: "99th percentile", of: |result| result.latency.at(0.99) * NS_PER_MS };
 
 /// By how much `under` is below `over`, seed by seed.
-fn reductions(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Vec<f64> {
+fn reductions(results: &Cache, over: &str, under: &str, quantity: Quantity) -> Vec<f64> {
     let both = results.of(over).iter().zip(results.of(under));
     both.map(|(over, under)| 1.0 - (quantity.of)(under) / (quantity.of)(over)).collect()
 }
 
-fn reduction(results: &Replicas, over: &str, under: &str, quantity: Quantity) -> Option<Estimate> {
+fn reduction(results: &Cache, over: &str, under: &str, quantity: Quantity) -> Option<Estimate> {
     Estimate::of(&reductions(results, over, under, quantity))
 }
 
 /// Over places.
-fn mean_reduction(results: &Replicas, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
+fn mean_reduction(results: &Cache, pairs: &[(String, String)], quantity: Quantity) -> Option<Estimate> {
     let by_pair: Vec<Vec<f64>> = pairs.iter().map(|(over, under)| reductions(results, over, under, quantity)).collect();
     let seeds = by_pair.iter().map(Vec::len).min().unwrap_or(0);
     let of_seed = |seed: usize| by_pair.iter().map(|values| values[seed]).sum::<f64>() / by_pair.len() as f64;
     Estimate::of(&(0..seeds).map(of_seed).collect::<Vec<_>>())
 }
 
-fn in_order(results: &Replicas, place: &str, quantity: Quantity) -> Holds {
+fn in_order(results: &Cache, place: &str, quantity: Quantity) -> Holds {
     let above = |over: Contender, under: Contender| results.is_above(&over.at(place), &under.at(place), quantity.of);
     above(CLIRS, TOR).and(above(TOR, ILP))
 }
 
-fn against(results: &Replicas, other: Contender, place: &str, words: &str, quantity: Quantity, paper: f64) -> Row {
+fn against(results: &Cache, other: Contender, place: &str, words: &str, quantity: Quantity, paper: f64) -> Row {
     let name = format!("{}-{}-{place}", other.key, quantity.key);
     let what = format!("NetRS-ILP's {} is below {}'s by, {words}", quantity.label, short(other));
     Row::new(Class::Seen, Unit::Share, name, what, Paper::Is(paper))
@@ -113,7 +113,7 @@ fn against(results: &Replicas, other: Contender, place: &str, words: &str, quant
 /// The paper gives the range over a sweep. These rows were made after the results were known. Before, each place had its own row that had
 /// to lie in the range, so the places at its ends could only be unsure.
 fn range(
-    results: &Replicas,
+    results: &Cache,
     other: Contender,
     places: &[String],
     quantity: Quantity,
@@ -135,7 +135,7 @@ fn range(
 
 /// At one place relative to another.
 fn growth(
-    results: &Replicas,
+    results: &Cache,
     contender: Contender,
     quantity: Quantity,
     (from, to): (&str, &str),
@@ -153,7 +153,7 @@ fn growth(
 
 /// Seed by seed.
 fn reduction_growth(
-    results: &Replicas,
+    results: &Cache,
     (over, under): (Contender, Contender),
     quantity: Quantity,
     (from, to): (&str, &str),
@@ -172,7 +172,7 @@ fn short(contender: Contender) -> &'static str {
 }
 
 fn plot(
-    results: &Replicas,
+    results: &Cache,
     name: &'static str,
     title: String,
     label: &'static str,
@@ -198,12 +198,12 @@ fn plot(
     }
 }
 
-fn plots(results: &Replicas, label: &'static str, places: &[(String, f64)]) -> Vec<Plot> {
+fn plots(results: &Cache, label: &'static str, places: &[(String, f64)]) -> Vec<Plot> {
     let title = |quantity: Quantity| format!("Latency of reads, {}", quantity.label);
     vec![plot(results, "mean", title(MEAN), label, MEAN, places), plot(results, "p99", title(P99), label, P99, places)]
 }
 
-fn rsnodes(results: &Replicas, case: &str) -> String {
+fn rsnodes(results: &Cache, case: &str) -> String {
     let mean = |of: fn(&CellResult) -> u32| results.mean(case, |result| f64::from(of(result)));
     let bound = results.mean(case, |result| result.rsnodes_bound.map_or(f64::NAN, f64::from));
     let of_tiers = format!(

@@ -1,6 +1,6 @@
 //! Beyond the paper: every selector at clients, racks and RSNodes, compared with the oracle.
 
-use super::{ALL, Contender, ILP, MEAN, NS_PER_MS, P99, Quantity, Replicas};
+use super::{ALL, Cache, Contender, ILP, MEAN, NS_PER_MS, P99, Quantity};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -9,7 +9,7 @@ use crate::findings::Paper::Says;
 use crate::findings::Unit::Factor;
 use crate::findings::{Band, Findings, Number, Row};
 use crate::netrs::Selects;
-use midflight_replicas::select::Algorithm;
+use midflight_cache::select::Algorithm;
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "netrs-selectors",
@@ -19,7 +19,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_SELECTORS,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 /// Tuned in this world with seeds 101 to 108. Other seeds show that it is not overfitted to those, but not that it is better in another
@@ -35,7 +35,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     all().into_iter().flat_map(of).collect()
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let by =
         |over: Selects, under: Selects, quantity: Quantity| results.factor(&ILP.at(over), &ILP.at(under), quantity.of);
     let (c3, best) = (Selects::Really(Algorithm::C3), Selects::Really(BEST));
@@ -65,7 +65,7 @@ fn reduce(results: &Replicas) -> Findings {
     }
 }
 
-fn numbers(results: &Replicas) -> Vec<Number> {
+fn numbers(results: &Cache) -> Vec<Number> {
     let of = |selector: Selects| {
         [MEAN, P99].map(|quantity| Number {
             name: format!("selectors.{selector}.{}_ms", quantity.key),
@@ -76,7 +76,7 @@ fn numbers(results: &Replicas) -> Vec<Number> {
     all().into_iter().flat_map(of).collect()
 }
 
-fn note(results: &Replicas, selector: Selects) -> String {
+fn note(results: &Cache, selector: Selects) -> String {
     let of = |contender: &Contender| {
         let ms = |quantity: Quantity| results.mean(&contender.at(selector), quantity.of) / NS_PER_MS;
         format!("{} {:.2} / {:.1}", super::short(*contender), ms(MEAN), ms(P99))

@@ -1,6 +1,6 @@
 //! NetRS, figure 7: service times.
 
-use super::{CLIRS, ILP, MEAN, P99, Replicas, against, plots, range, reduction, reduction_growth, rsnodes, sweep};
+use super::{CLIRS, Cache, ILP, MEAN, P99, against, plots, range, reduction, reduction_growth, rsnodes, sweep};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -16,7 +16,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_7,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 /// Microseconds.
@@ -33,7 +33,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     cases
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let words = |us: u32| format!("{} ms", f64::from(us) / 1e3);
     let names = SERVICES.map(|us| us.to_string());
     let [_, most_of_all] = range(results, CLIRS, &names, P99, (0.0, MOST_OF_ALL));

@@ -1,6 +1,6 @@
 //! NetRS, figure 5: skew of clients' demand.
 
-use super::{CLIRS, ILP, MEAN, P99, Replicas, against, growth, plots, rsnodes, sweep};
+use super::{CLIRS, Cache, ILP, MEAN, P99, against, growth, plots, rsnodes, sweep};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -14,7 +14,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_5,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 /// Percent of requests from a fifth of the clients.
@@ -24,7 +24,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     sweep(effort, &SKEWS, |cell, percent| cell.of_first_fifth = f64::from(percent) / 100.0)
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let paper = [(20, 0.536, 0.657), (70, 0.458, 0.589), (90, 0.337, 0.369)];
     let mut rows = Vec::new();
     for (percent, mean, p99) in paper {

@@ -1,6 +1,6 @@
 //! NetRS, figure 6: utilisation of the servers.
 
-use super::{ALL, CLIRS, ILP, MEAN, P99, Replicas, TOR, growth, plots, range, reduction_growth, rsnodes, sweep};
+use super::{ALL, CLIRS, Cache, ILP, MEAN, P99, TOR, growth, plots, range, reduction_growth, rsnodes, sweep};
 use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
@@ -14,7 +14,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
     differs: differences::NETRS_6,
     cases,
     columns: traces::none,
-    reduce: Reduce::Replicas(reduce),
+    reduce: Reduce::Cache(reduce),
 };
 
 /// Percent.
@@ -24,7 +24,7 @@ fn cases(effort: Effort) -> Vec<Case> {
     sweep(effort, &UTILISATIONS, |cell, percent| cell.utilisation = f64::from(percent) / 100.0)
 }
 
-fn reduce(results: &Replicas) -> Findings {
+fn reduce(results: &Cache) -> Findings {
     let ranges = [
         (CLIRS, MEAN, (0.170, 0.536)),
         (CLIRS, P99, (0.120, 0.657)),

@@ -1,0 +1,17 @@
+//! The cache program: sends each read to the replica that will answer it soonest.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`client`] | submits reads through an operator, or with its own selector |
+//! | [`server`] | the NetRS side of a backend |
+//! | [`backend`] | the protocols of memcached and Redis |
+//! | [`keyspace`] | maps keys to replica groups and servers |
+//! | [`select`] | the selectors |
+//! | [`rsnode`] | an operator's selector process |
+
+pub mod backend;
+pub mod client;
+pub mod keyspace;
+pub mod rsnode;
+pub mod select;
+pub mod server;

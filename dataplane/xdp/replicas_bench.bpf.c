@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* Benchmarks of the replicas program: per packet, and per frame including XDP. */
-#include "replicas.bpf.c"
-
-#include "bench.h"

@@ -1,8 +1,0 @@
-//! Reference model and protocol model of the replicas program.
-
-pub mod control;
-mod interpreter;
-mod model;
-
-pub use interpreter::interpret;
-pub use model::Model;
