@@ -91,7 +91,7 @@ impl<'l> Cluster<'l> {
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
         let set = SetTable { reads: size.reads, policy: size.policy, reply_check: size.reply_check, ..addresses };
-        let directory = files::temporary("midflight-store-")?.keep();
+        let directory = files::temporary(&format!("midflight-store-{}-", std::process::id()))?.keep();
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new(), slow: None };
         std::fs::write(cluster.config(), cluster.set.to_toml())?;
