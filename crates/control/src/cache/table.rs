@@ -28,9 +28,9 @@ pub struct ControllerFile {
     pub secret: Option<PathBuf>,
     /// The network.
     pub network: Network,
-    /// By operator: where it takes orders.
+    /// By operator index: the address at which its keeper listens for controllers.
     pub control: Vec<SocketAddr>,
-    /// Times and bounds, for the first controller.
+    /// Times and bounds. `place` is that of the first controller; every other controller sets its own.
     pub config: ControllerConfig,
 }
 

@@ -12,9 +12,9 @@ pub(super) const PART_OVERHEAD: usize = 640;
 /// Bytes to fetch: initial and largest.
 const FIRST_WINDOW: u32 = 4 << 10;
 pub(super) const LARGEST_WINDOW: u32 = 64 << 10;
-/// Later fetches after which a part is judged. By then its neighbours have been requested.
+/// Number of later fetches after which a part is judged useful or not. By then its neighbours have been requested.
 const JUDGED_AFTER: usize = 4;
-/// Clients whose windows are remembered. Beyond that, all are reset.
+/// Number of clients whose windows are kept. Another client resets all windows.
 pub(super) const WINDOWS_MAX: usize = 1_024;
 
 /// Server and id of a pack.
