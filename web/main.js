@@ -1,10 +1,10 @@
 // Connects the stream of views to the page for its sender.
 
+import { cache } from "./cache.js";
 import { controller } from "./controller.js";
 import { say } from "./dom.js";
-import { store } from "./store.js";
 import { replica } from "./replica.js";
-import { cache } from "./cache.js";
+import { store } from "./store.js";
 import { watch } from "./stream.js";
 import { tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The survey: traffic groups, RSNodes, and servers of an operator that selects itself. In the kernel the state may change during the copy,
- * so nothing here follows an index that it reads. Not built for the kernel.
+ * The survey: traffic groups, RSNodes, and, if the operator chooses servers without a selector, its servers. In the kernel the state may
+ * change during the copy, so an index read from the state is never used to access it. Not built for the kernel.
  */
 #include "cache/select_table.h"
 #include "shared/survey.h"

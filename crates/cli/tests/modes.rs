@@ -234,7 +234,7 @@ fn a_cache_and_its_secret_are_private() {
         return skip("a cache: there is no memcached");
     }
     let up = place.start(&["up", "--cache", "--listen", "127.0.0.1:0", "--http", "off"]);
-    place.assert_made(Some(&up), &["store-0", "store-1", "store-2"]);
+    place.assert_made(Some(&up), &["backend-0", "backend-1", "backend-2"]);
 }
 
 /// They are meant to be shared, so the umask decides.

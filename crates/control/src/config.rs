@@ -284,7 +284,7 @@ mod tests {
     fn the_guide_lists_every_key_of_the_default_file() {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
-        assert_eq!(keys.len(), 20, "{keys:?}");
+        assert_eq!(keys.len(), 21, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }

@@ -331,7 +331,7 @@ fn r7_more_key_groups_than_a_pipeline_holds_are_refused() {
     }
 }
 
-/// A replica without a session learns of the switch by HELLO, as from the soft engine.
+/// Without a session, the asic engine answers HELLO with STATE, like the soft engine.
 #[test]
 fn hello_is_answered_by_state() {
     let mut stage = Stage::new(Policy::Random);

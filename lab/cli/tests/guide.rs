@@ -82,7 +82,7 @@ fn commands_of_the_guide_have_these_flags() {
             assert_eq!(is_of_laboratory, command == "midflight-lab", "{path}: {command} {}", call[0]);
             let depth = match call[0] {
                 "baseline" => 3,
-                "bench" | "cache" | "check" | "job" | "store" | "load" | "net" | "sim" => 2,
+                "bench" | "cache" | "check" | "job" | "load" | "net" | "sim" | "store" => 2,
                 _ => 1,
             }
             .min(call.len());

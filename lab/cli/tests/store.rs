@@ -229,7 +229,9 @@ fn r7_a_replica_that_must_not_run_says_why() {
     other.kill(2);
     let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &other.directory.path("data-2")]);
     assert_error(&said, 1, &["belongs to node 2 of set 1", "its own data directory"]);
-    assert_error(&run(&["store", "init", "--replicas", "4"]), 2, &["--replicas 4", "1, 3, 5 or 7"]);
+    for name in ["store", "kv"] {
+        assert_error(&run(&[name, "init", "--replicas", "4"]), 2, &["--replicas 4", "1, 3, 5 or 7"]);
+    }
 }
 
 #[test]

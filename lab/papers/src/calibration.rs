@@ -68,7 +68,7 @@ pub const XDP_PACKET_NS: Nanos = 17;
 /// Time for each record: a task of a SUBMIT, a slot of a RETRIEVE. See [`XDP_PACKET_NS`].
 pub const XDP_RECORD_NS: Nanos = 31;
 /// Time for a frame besides the program's decision: parse, read the clock, find the next hop, rewrite. `midflight-lab bench xdp --program
-/// reads`, part by part (docs/internals/store-switch.md): 140 ns, of which the program takes 33, on a busy virtual machine with an AMD
+/// store`, part by part (docs/internals/store-switch.md): 140 ns, of which the program takes 33, on a busy virtual machine with an AMD
 /// EPYC. Charged for the packet and for each record, as each record may be answered by its own frame. Not included, because nothing
 /// measures them alone: the driver before XDP, and TC's copies.
 pub const XDP_FRAME_NS: Nanos = 107;

@@ -44,7 +44,7 @@ pub enum Command {
     /// Read and write a store: linearizable, by every replica
     #[command(alias = "kv")]
     Store(store::Args),
-    /// Read and write a replicated cache, and measure it
+    /// Read and write a replicated cache
     Cache(cache::Args),
     /// Call a function many times
     Submit(submit::Args),

@@ -28,9 +28,9 @@ pub struct ControllerFile {
     pub secret: Option<PathBuf>,
     /// The network.
     pub network: Network,
-    /// By operator: where it takes orders.
+    /// By operator index: the address at which its keeper listens for controllers.
     pub control: Vec<SocketAddr>,
-    /// Times and bounds, for the first controller.
+    /// Times and bounds. `place` is that of the first controller; every other controller sets its own.
     pub config: ControllerConfig,
 }
 
@@ -434,7 +434,7 @@ mod tests {
                 "c.toml: times: dead_after and takeover_after are at least",
             ),
             ("rsnodes = 4096", "rsnodes = 65535", "c.toml: bounds.rsnodes = 65535: must be 1 to 65534"),
-            ("hysteresis = 1", "hysterese = 1", "c.toml:83: "),
+            ("hysteresis = 1", "hysterese = 1", "c.toml:84: "),
             (
                 "packets_per_request = 1",
                 "packets_per_request = 3",

@@ -185,7 +185,7 @@ impl DurableClient {
         self.endpoint.open()
     }
 
-    /// State to save in addition to the events.
+    /// Counters to save in addition to the events, so that the next process does not reuse their numbers.
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.endpoint.marks()

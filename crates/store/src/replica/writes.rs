@@ -84,7 +84,7 @@ impl Writes {
         kgroup_of(hash, self.kgroup_bits)
     }
 
-    /// Whether no write is in flight, or was for [`IDLE`].
+    /// Whether no write is in flight and the last one was at least [`IDLE`] ago.
     pub(super) fn is_idle(&self, now: Nanos) -> bool {
         self.waiting.is_empty() && now >= self.last_write + IDLE
     }

@@ -94,7 +94,7 @@ impl Asked {
         self.request.flags & FLAG_DIRECT != 0
     }
 
-    /// The switch's own answer.
+    /// A refusal by the switch itself; no replica saw the request.
     pub(crate) fn refuse(&self, status: Status) -> Vec<u8> {
         self.reply(status).as_bytes().to_vec()
     }

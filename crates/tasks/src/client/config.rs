@@ -37,7 +37,8 @@ pub struct ClientConfig {
     pub probe_interval: Nanos,
     /// Wait for the completion of a task that the switch no longer has. Default 500 ms.
     pub gone_after: Nanos,
-    /// Longest interval of CANCELs that ask for the executor of an attempt to stop; doubles from two round trips. Default 500 ms.
+    /// Longest interval between CANCELs that ask the switch which executor runs an attempt that must stop. The interval starts at two
+    /// round trips and doubles. Default 500 ms.
     pub stop_max: Nanos,
     /// Wait for a completion at a switch that keeps no record of tasks (the asic engine); doubles with each attempt. A task that
     /// waits and runs for longer runs more than once. Default 10 s.

@@ -59,7 +59,7 @@ pub enum SavedState {
     Open,
 }
 
-/// Saved state of the client itself; saved with each `Save`, and every minute while tasks are open.
+/// State of the client itself, from which its next process continues. Saved with each `Save`, and every minute while tasks are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The next sequence.

@@ -91,7 +91,7 @@ impl<'l> Cluster<'l> {
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
         let set = SetTable { reads: size.reads, policy: size.policy, reply_check: size.reply_check, ..addresses };
-        let directory = files::temporary("midflight-store-")?.keep();
+        let directory = files::temporary(&format!("midflight-store-{}-", std::process::id()))?.keep();
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new(), slow: None };
         std::fs::write(cluster.config(), cluster.set.to_toml())?;
@@ -264,14 +264,25 @@ impl<'l> Cluster<'l> {
         })
     }
 
+    /// Waits for it: a replica that the machine does not run for a while loses its session.
+    fn wait_until_led(&self) -> Result<(ReplicaStatus, usize)> {
+        let deadline = Instant::now() + WELL;
+        loop {
+            if let Some(led) = self.led() {
+                return Ok(led);
+            }
+            anyhow::ensure!(Instant::now() < deadline, "no replica has a session: {:?}", self.statuses());
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
     pub(crate) fn leader(&self) -> Result<usize> {
-        let (status, _) = self.led().context("no replica has a session")?;
-        Ok(usize::try_from(status.replica)?)
+        Ok(usize::try_from(self.wait_until_led()?.0.replica)?)
     }
 
     /// The number of the switch that has the session.
     pub(crate) fn active_switch(&self) -> Result<usize> {
-        Ok(self.led().context("no replica has a session")?.1)
+        Ok(self.wait_until_led()?.1)
     }
 
     /// Waits until the replica has detected that its disk is full.

@@ -118,8 +118,8 @@ impl Machine {
         Packet::new(self.code.headers)
     }
 
-    /// An empty packet with records, each with one value per field of the record, in declaration order. The first is in the header; the
-    /// others follow as passes remove records.
+    /// A packet with these records and no other content. A record has one value per field, in declaration order. The first record is in
+    /// the header; when a pass removes it, the next one takes its place.
     #[must_use]
     pub fn packet_with_records(&self, records: &[&[u32]]) -> Packet {
         let mut packet = self.packet();

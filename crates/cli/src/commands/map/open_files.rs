@@ -18,7 +18,7 @@ impl OpenFiles {
         Self(usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// The share of outputs that wait, and of outputs in flight.
+    /// Limit for waiting outputs, and also for outputs in flight.
     pub(super) fn quarter(self) -> usize {
         (self.0 / 4).max(1)
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight store members                            who is in the set
+  midflight store members                            the members of the set
   midflight store members remove 2                   a replica that has lost its disk
   midflight store members add 4 --config store.toml  one of the configuration, started with --join
   midflight store members transfer 3                 replica 3 leads

@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Peeks through the kernel; the runtime may not yet know that something has arrived.
+    /// What arrived since the last response. Asks the kernel, because the runtime may not have noticed new bytes yet.
     pub(super) fn since(&self) -> Since {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = match &self.stream {

@@ -80,7 +80,7 @@ layout! {
         pub tiers: [U64; 4],
     }
 
-    /// INVENTORY; then RSNodes and labels.
+    /// INVENTORY; then RSNodes and labels. `newest`: the last RSNode id that the keeper was told of.
     pub struct ControlInventory {
         pub number: U64,
         pub incarnation: U64,

@@ -140,7 +140,7 @@ pub struct Instance {
     pub start: u32,
     /// Each client's job: its tasks' levels and resources. It sends them in one packet.
     pub jobs: Vec<Vec<(u8, u8)>>,
-    /// Places that the controller grants at each level of the safe program, if fewer than entries.
+    /// Number of tasks that the controller admits at each level of the safe program; `None`: one for each entry of the queue.
     pub room: Option<u32>,
     /// How often each client resubmits refused tasks.
     pub retries: u8,

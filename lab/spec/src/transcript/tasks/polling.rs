@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use zerocopy::{Immutable, IntoBytes};
 
-/// Factor on a transcript's counters, to leave room for hidden polls.
+/// The adapter multiplies a transcript's packet counters by this, so that hidden polls can use the numbers in between.
 const POLLS: u64 = 1 << 16;
 
 /// The safe program behind executors that poll. A transcript neither shows nor counts what this adapter does:
