@@ -23,7 +23,7 @@ pub use parse::{Appendix, Completions, Packet, Reject, parse};
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
 /// Version of the format.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Operation of [`Version`] packets only.
 pub const VERSION_OPERATION: u8 = 0;
 /// Largest datagram in bytes: passes every link that supports IPv6 (T15).

@@ -52,6 +52,8 @@ MF_INLINE mf_verdict refuse_argument(struct mf_tasks *s, uint32_t source, uint32
     uint32_t free = s->blocks.capacity - s->blocks.used;
     if (free < blocks_of(length))
         return MF_V_ARGUMENTS_FULL;
+    if (MF_MUTANT(98) && free > 4) /* planted bug: no share while more than four blocks are free */
+        return MF_V_OK;
     return is_within_share(source_at(s, source)->blocks, free) ? MF_V_OK : MF_V_ARGUMENTS_SHARE;
 }
 
@@ -90,7 +92,8 @@ MF_RARE int put_argument(struct mf_tasks *s MF_IN_ARENA, uint8_t *to MF_IN_ARENA
     const struct mf_task_info *info = &record_at(s, task)->info;
     uint32_t bytes = appended_bytes(info), full = (bytes - 1) / BLOCK_BYTES, i = appended_of(info)->first;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < full); k++) {
-        copy_block(to, block_at(s, i)->bytes);
+        if (!(MF_MUTANT(99) && k == 2)) /* planted bug: the third block is not sent */
+            copy_block(to, block_at(s, i)->bytes);
         to += BLOCK_BYTES;
         i = block_at(s, i)->next;
     }

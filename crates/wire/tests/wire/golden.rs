@@ -291,7 +291,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "The client asks that executor to stop it.",
             Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(STOP_PROOF, 1, 0)]),
         ),
-        ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
+        ("version", "The sender speaks version 4.", Owned::Version(Version::OURS)),
     ]
 }
 
