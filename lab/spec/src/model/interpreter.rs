@@ -71,7 +71,7 @@ fn interpret_with<C: Checker>(
     let mut bytes = Bytes(bytes);
     let is_crowd = bytes.below(2) == 0;
     let config = TasksConfig {
-        queue: 1 + bytes.below(48),
+        queue: 1 + bytes.below(if C::APPENDED { 48 } else { 16 }),
         slots: 1 + bytes.below(20),
         clients: if is_crowd { 8 + bytes.below(5) } else { 1 + bytes.below(5) },
         levels: 1 + bytes.below(8),
@@ -354,7 +354,8 @@ impl<C: Checker> Interpreter<'_, C> {
         let kind = self.bytes.next();
         let levels = self.config.levels as u8;
         let mut argument = [kind; 16];
-        if APPENDED_KINDS.contains(&kind) {
+        let is_appended = C::APPENDED && APPENDED_KINDS.contains(&kind);
+        if is_appended {
             argument[..2].copy_from_slice(&self.bytes.pick(&LENGTHS).to_be_bytes());
         }
         if kind == 251 {
@@ -368,7 +369,7 @@ impl<C: Checker> Interpreter<'_, C> {
             argument_length: match kind {
                 254 => 17,
                 253 => BY_REFERENCE,
-                _ if APPENDED_KINDS.contains(&kind) => APPENDED,
+                _ if is_appended => APPENDED,
                 _ => kind % 17,
             },
             attempt: if kind == 252 { 255 } else { kind % 2 },
