@@ -27,7 +27,7 @@ under attack, divided by their time before and after it. Kind `link` is the same
 outside the cluster: it shows what the shared machine costs.
 
 RESULTS
-  attacks.tried, .harmful                  attacks; those with a finding (a line that begins with WRONG)
+  attacks.tried, .harmful                  attacks; with a finding (lines that begin with WRONG)
   attacks.slowdown                         the worst, without `link`
   attacks.KIND.slowdown, .harmful          of both engines
   attacks.KIND.ENGINE.slowdown, .rate, .attacker_cpu
