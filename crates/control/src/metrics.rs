@@ -200,6 +200,14 @@ impl<S: ProgramStatus> Collector for OfProgram<S> {
     }
 }
 
+/// Counters with this prefix before their names.
+pub fn named<'a>(
+    prefix: &'a str,
+    counters: impl IntoIterator<Item = (&'static str, u64)> + 'a,
+) -> impl Iterator<Item = (String, u64)> + 'a {
+    counters.into_iter().map(move |(name, count)| (format!("{prefix}{name}"), count))
+}
+
 /// Writes a counter.
 ///
 /// # Errors

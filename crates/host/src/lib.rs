@@ -93,7 +93,7 @@ pub use results::{
     TaskOutcome, TaskResult, TaskTiming,
 };
 pub use run_times::{RUN_BUCKETS, RunTimes};
-pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
+pub use socket::{SocketBuffers, SocketCounts};
 pub use switch::{
     BoundSwitch, Diversion, EnginePlace, Hosted, InProcess, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
     SwitchConfig, SwitchEngine, detach,

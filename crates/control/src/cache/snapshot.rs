@@ -1,8 +1,8 @@
 //! `/status` and metrics of a controller.
 
-use super::controller::{ControllerCounters, Role, Status, UseOfId};
+use super::controller::{Role, Status, UseOfId};
 use super::network::Network;
-use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge, named};
 use midflight_endpoint::MS;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -174,7 +174,7 @@ impl ControllerSnapshot {
             groups: groups.collect(),
             is_deployed: status.is_deployed,
             plan,
-            counters: by_name(&status.counters),
+            counters: named("", status.counters.by_name()).collect(),
             shell,
         }
     }
@@ -242,33 +242,6 @@ fn word(used: UseOfId) -> &'static str {
         UseOfId::Removing => "removing",
         UseOfId::Quarantined => "quarantined",
     }
-}
-
-fn by_name(c: &ControllerCounters) -> ShellCounters {
-    let all = [
-        ("reports", c.reports),
-        ("stale", c.stale),
-        ("foreign", c.foreign),
-        ("impossible_terms", c.impossible_terms),
-        ("refused", c.refused),
-        ("orders_refused", c.orders_refused),
-        ("sets", c.sets),
-        ("repeats", c.repeats),
-        ("failures", c.failures),
-        ("takeovers", c.takeovers),
-        ("steps_down", c.steps_down),
-        ("plans_wanted", c.plans_wanted),
-        ("plans_taken", c.plans_taken),
-        ("plans_kept", c.plans_kept),
-        ("plans_refused", c.plans_refused),
-        ("plans_late", c.plans_late),
-        ("statistics_backwards", c.statistics_backwards),
-        ("statistics_absurd", c.statistics_absurd),
-        ("statistics_foreign", c.statistics_foreign),
-        ("overloads", c.overloads),
-        ("no_free_id", c.no_free_id),
-    ];
-    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::table::{ReadMode, SetTable, TimingTable, nanos};
 use super::times::{TimesStatus, encode_times};
-use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge, named};
 use crate::watch::{Watched, grouped};
 use midflight_store::replica::{Counters, Member, Mode, ReplicaConfig, ReplicaTimes, Role, StatusReport, Timing};
 use prometheus_client::collector::Collector;
@@ -239,7 +239,7 @@ impl ReplicaStatus {
             is_changing: report.is_changing,
             members: report.members.iter().map(member).collect(),
             times: super::times::by_name(times),
-            counters: by_name(done),
+            counters: named("", done.by_name()).collect(),
             shell,
         }
     }
@@ -323,48 +323,6 @@ impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.encode(&mut encoder)
     }
-}
-
-fn by_name(c: &Counters) -> ShellCounters {
-    let all = [
-        ("reads_served", c.reads_served),
-        ("reads_direct", c.reads_direct),
-        ("reads_as_leader", c.reads_as_leader),
-        ("reads_refused", c.reads_refused),
-        ("writes", c.writes),
-        ("writes_of_other_sessions", c.writes_of_other_sessions),
-        ("writes_reordered", c.writes_reordered),
-        ("applied", c.applied),
-        ("refreshed", c.refreshed),
-        ("sessions", c.sessions),
-        ("sessions_moved", c.sessions_moved),
-        ("handed_over_to_reach", c.handed_over_to_reach),
-        ("elections", c.elections),
-        ("bad_disk_hand_overs", c.bad_disk_hand_overs),
-        ("writes_without_room", c.writes_without_room),
-        ("malformed", c.malformed),
-        ("foreign", c.foreign),
-        ("stray_answers", c.stray_answers),
-        ("unlike_switches", c.unlike_switches),
-        ("overtaken_switches", c.overtaken_switches),
-        ("foreign_messages", c.foreign_messages),
-        ("unlike_peers", c.unlike_peers),
-        ("other_stores", c.other_stores),
-        ("contradictions", c.contradictions),
-        ("unfit_messages", c.unfit_messages),
-        ("loads_astray", c.loads_astray),
-        ("leases_refused", c.leases_refused),
-        ("grants_astray", c.grants_astray),
-        ("messages_too_long", c.messages_too_long),
-        ("promised", c.promised),
-        ("overflowed", c.overflowed),
-        ("unknown_entries", c.unknown_entries),
-        ("snapshots", c.snapshots),
-        ("snapshots_sent", c.snapshots_sent),
-        ("transfers_refused", c.transfers_refused),
-        ("restored", c.restored),
-    ];
-    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 #[cfg(test)]

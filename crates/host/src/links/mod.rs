@@ -149,7 +149,7 @@ impl Links {
     /// Counts by name.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {
-        self.shared.counters()
+        self.shared.counts.read()
     }
 }
 

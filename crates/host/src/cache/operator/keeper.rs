@@ -19,7 +19,7 @@ use midflight_endpoint::Nanos;
 use midflight_wire::cache::control::{self, ControlMessage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -54,31 +54,22 @@ pub struct KeeperOptions {
     pub secret: Secret,
 }
 
-/// Counts of closed streams by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamCounters {
-    /// From other addresses than a controller's.
-    pub foreign: u64,
-    /// The peer did not prove the secret.
-    pub unproved: u64,
-    /// Malformed message or another version.
-    pub malformed: u64,
-    /// Idle, or an answer was not read.
-    pub silent: u64,
-    /// Evicted for newer streams of the same controller.
-    pub made_room: u64,
-    /// The switch did not carry out an order in time.
-    pub without_switch: u64,
-}
-
-#[derive(Debug, Default)]
-struct StreamCounts {
-    foreign: AtomicU64,
-    unproved: AtomicU64,
-    malformed: AtomicU64,
-    silent: AtomicU64,
-    made_room: AtomicU64,
-    without_switch: AtomicU64,
+midflight_endpoint::counters! {
+    /// Counts of closed streams by reason.
+    pub struct StreamCounters {
+        /// From other addresses than a controller's.
+        pub foreign,
+        /// The peer did not prove the secret.
+        pub unproved,
+        /// Malformed message or another version.
+        pub malformed,
+        /// Idle, or an answer was not read.
+        pub silent,
+        /// Evicted for newer streams of the same controller.
+        pub made_room,
+        /// The switch did not carry out an order in time.
+        pub without_switch,
+    } counted by StreamCounts
 }
 
 /// The state of a keeper.
@@ -252,14 +243,7 @@ impl Keeper {
             heard: heard.map(|heard| Duration::from_nanos(clock::now().saturating_sub(heard))),
             rules,
             messages,
-            streams: StreamCounters {
-                foreign: counts.foreign.load(Relaxed),
-                unproved: counts.unproved.load(Relaxed),
-                malformed: counts.malformed.load(Relaxed),
-                silent: counts.silent.load(Relaxed),
-                made_room: counts.made_room.load(Relaxed),
-                without_switch: counts.without_switch.load(Relaxed),
-            },
+            streams: counts.read(),
         }
     }
 }
