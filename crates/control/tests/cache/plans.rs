@@ -1,7 +1,7 @@
 //! Plans: the first one, another one, a wrong one, one that meets a new controller.
 
 use crate::world::{MS, Path, World, times};
-use midflight_control::cache::controller::{PlanRefused, UseOfId};
+use midflight_control::cache::controller::{self, PlanRefused};
 use midflight_control::cache::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
 use std::collections::BTreeSet;
@@ -201,7 +201,7 @@ fn n7_ids_come_free_although_an_operator_does_not_obey() {
     world.is_planning = true;
     world.run(4_500);
     let removing = |world: &mut World| {
-        world.controller(0).status().ids.iter().filter(|(.., used)| *used == UseOfId::Removing).count()
+        world.controller(0).status().ids.iter().filter(|(.., used)| *used == controller::Use::Removing).count()
     };
     assert!(removing(&mut world) >= 3, "it may still know them");
     world.run(6_000);

@@ -33,7 +33,7 @@ impl SwitchProgram for CacheProgram {
     }
 
     fn status(stats: &Stats, _table: &CacheTable, _engine: &SwitchEngine) -> CacheStatus {
-        stats.into()
+        *stats
     }
 
     fn details(table: &CacheTable, _engine: &SwitchEngine) -> Details<Self> {
