@@ -76,7 +76,7 @@ mod users;
 mod waker;
 mod workers;
 
-pub use blob::{ArgumentCounts, BlobCounters, BlobOptions};
+pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
 pub use client::shared::SharedBlob;
 pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};

@@ -128,7 +128,6 @@ impl Client {
     ) -> Option<AckState> {
         let record = self.table.get_mut(at);
         let key = record.key();
-        self.along.ended(now, key, report.executor);
         let timing = Timing {
             submitted: record.submitted,
             sent: record.sent.unwrap_or(record.submitted),

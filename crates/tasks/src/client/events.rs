@@ -4,6 +4,7 @@ use super::{Saved, TaskKey};
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. With a result by
 /// reference, or of a durable client, `Completed` is provisional until [`super::Client::fetched`].
@@ -51,6 +52,14 @@ pub enum Event {
     NotCancelled {
         /// Key of the task.
         key: TaskKey,
+    },
+    /// The switch takes no appended arguments. The driver serves this one and calls [`super::Client::refer`], once or more often
+    /// for a task.
+    NeedsReference {
+        /// Key of the task.
+        key: TaskKey,
+        /// The argument.
+        argument: Arc<Vec<u8>>,
     },
     /// The switch answered for the first time, restarted, or another switch answers.
     SwitchChanged {

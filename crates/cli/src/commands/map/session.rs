@@ -335,7 +335,9 @@ impl<'a> Session<'a> {
         let Settings { priority, resources, prefer, .. } = self.settings;
         let mut job = Job::default();
         for (run, argument) in runs {
-            job.tasks.push(TaskSpec { priority, resources, prefer, ..TaskSpec::new(COMMAND, argument) });
+            // A fetched argument tells that an executor has taken the command (see `waiting`).
+            let by_reference = self.waiting.needs_fetches();
+            job.tasks.push(TaskSpec { by_reference, priority, resources, prefer, ..TaskSpec::new(COMMAND, argument) });
             self.open.insert(self.next_run, run);
             self.next_run += 1;
         }
