@@ -4,7 +4,7 @@
 
 use midflight_cache::client::ANSWERED_MAX;
 use midflight_cache::server::{AnswerError, Counters, Event, ServeKey, Server, ServerConfig, ServiceTime};
-use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
+use midflight_endpoint::{Endpoint, MS, Nanos};
 use midflight_wire::PACKET_MAX;
 use midflight_wire::cache::{
     Ends, Kind, NETRS_VERSION, Netrs, NetrsRequest, NetrsResponse, Packet, ServerStatus, parse,
@@ -135,25 +135,6 @@ fn a_request_without_room_is_refused_past_the_selector() {
 }
 
 #[test]
-fn a_request_that_waits_too_long_is_refused_and_a_silent_application_loses_its_slot() {
-    let mut server = server();
-    (1..=2).for_each(|number| ask(&mut server, 0, number));
-    let first = serves(&mut server)[0];
-    assert_eq!(server.poll_timeout(), Some(SECOND));
-    server.handle_timeout(SECOND);
-    assert_eq!(sent(&mut server), [refused(operator(), Kind::Monitored, 2)]);
-    assert_eq!(server.poll_timeout(), Some(10 * SECOND));
-    ask(&mut server, 9 * SECOND + 500 * MS, 3);
-    server.handle_timeout(10 * SECOND);
-    assert_eq!(sent(&mut server), [refused(operator(), Kind::Monitored, 1)]);
-    assert_eq!(server.poll_event(), Some(Event::TooLong { key: first }));
-    assert_eq!(serves(&mut server).len(), 1, "the third one's turn");
-    assert_eq!(server.answer(10 * SECOND, first, b"late"), Err(AnswerError::NotServed));
-    let counters = server.counters();
-    assert_eq!((counters.waited_too_long, counters.served_too_long, counters.late_answers), (1, 1, 1));
-}
-
-#[test]
 fn what_the_application_gives_up_is_refused() {
     let mut server = server();
     (1..=2).for_each(|number| ask(&mut server, 0, number));
@@ -162,26 +143,6 @@ fn what_the_application_gives_up_is_refused() {
     assert_eq!(sent(&mut server), [refused(operator(), Kind::Monitored, 1)]);
     assert_eq!((serves(&mut server).len(), server.counters().given_up), (1, 1));
     assert_eq!(server.give_up(MS, first), Err(AnswerError::NotServed));
-}
-
-#[test]
-fn direct_requests_need_a_cookie_and_are_answered_where_they_came_from() {
-    let mut server = server();
-    server.handle(0, client(), &request(Kind::Direct, 1, own(), Some(5)));
-    let mut buffer = Vec::new();
-    assert_eq!(server.poll_transmit(0, &mut buffer), Some(client()));
-    let Ok(Packet::Cookie(_, ends)) = parse(&buffer) else { panic!("{buffer:02x?}") };
-    assert_eq!(ends.request.get(), 1);
-    assert!(buffer.len() < request(Kind::Direct, 1, own(), None).len(), "no more than was asked");
-    let cookie = u64::from_be_bytes(ends.client.ip[..8].try_into().unwrap());
-    assert_eq!((serves(&mut server), server.counters().cookies), (vec![], 1));
-    server.handle(0, client(), &request(Kind::Direct, 1, own(), Some(cookie)));
-    let key = serves(&mut server)[0];
-    (2..=4).for_each(|number| server.handle(0, client(), &request(Kind::Direct, number, own(), Some(cookie))));
-    assert_eq!(sent(&mut server), [refused(client(), Kind::Direct, 4)]);
-    server.answer(MS, key, b"v").unwrap();
-    let status = Some((1, 1, 1_000));
-    assert_eq!(sent(&mut server), [Sent { to: client(), kind: Kind::Direct, number: 1, status, bytes: b"v".to_vec() }]);
 }
 
 #[test]

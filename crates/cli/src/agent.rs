@@ -5,7 +5,7 @@ use anyhow::Result;
 use midflight_control::ShellCounters;
 use midflight_control::cache::agent::AgentStatus;
 use midflight_control::http::Source;
-use midflight_control::metrics::AnySnapshot;
+use midflight_control::metrics::{AnySnapshot, named};
 use midflight_host::cache::agent::{Agent, AgentOptions, AgentReport};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -80,31 +80,16 @@ impl Seen {
 }
 
 fn counters(report: &AgentReport) -> ShellCounters {
-    let server = report.server;
-    let of_server = [
-        ("taken", server.taken),
-        ("answered", server.answered),
-        ("queue_full", server.queue_full),
-        ("waited_too_long", server.waited_too_long),
-        ("given_up", server.given_up),
-        ("served_too_long", server.served_too_long),
-        ("late_answers", server.late_answers),
-        ("cookies", server.cookies),
-        ("packets_of_other_version", server.other_version),
-        ("malformed", server.malformed),
-        ("not_for_server", server.not_for_server),
-        ("foreign", server.foreign),
-        ("other_server", server.other_server),
-    ];
-    of_server.into_iter().chain(report.counters.by_name()).map(|(name, count)| (name.to_owned(), count)).collect()
+    let of_server = report.server.by_name().into_iter().map(|(name, count)| match name {
+        "other_version" => ("packets_of_other_version", count),
+        _ => (name, count),
+    });
+    named("", of_server.chain(report.counters.by_name())).collect()
 }
 
 fn shell(report: &AgentReport) -> ShellCounters {
     let streams = report.connections;
-    let own = [
-        ("streams_refused", streams.refused),
-        ("streams_made_room", streams.made_room),
-        ("streams_accept_failed", streams.accept_failed),
-    ];
-    report.socket.by_name().into_iter().chain(own).map(|(name, count)| (name.to_owned(), count)).collect()
+    let own =
+        [("refused", streams.refused), ("made_room", streams.made_room), ("accept_failed", streams.accept_failed)];
+    named("", report.socket.by_name()).chain(named("streams_", own)).collect()
 }

@@ -5,7 +5,7 @@ use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
 use midflight_control::ShellCounters;
 use midflight_control::http::Source;
-use midflight_control::metrics::AnySnapshot;
+use midflight_control::metrics::{AnySnapshot, named};
 use midflight_control::store::{
     ReplicaAnswer, ReplicaName, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable, ToReplica, socket_path,
 };
@@ -79,22 +79,12 @@ fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -
 fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
     let ReplicaReport { status, counters, times, links, socket, direct } = process.report();
     let own = [
-        ("links_foreign", links.foreign),
-        ("links_not_for_us", links.not_for_us),
-        ("links_second", links.second),
-        ("links_too_many", links.too_many),
-        ("links_malformed", links.malformed),
-        ("links_too_long", links.too_long),
-        ("links_silent", links.silent),
-        ("links_not_reached", links.not_reached),
-        ("links_broken", links.broken),
-        ("links_late", links.late),
         ("direct_sent", direct.sent),
         ("direct_errors", direct.send_errors + direct.send_too_long),
         ("direct_dropped", direct.send_blocked),
     ];
-    let all = socket.by_name().into_iter().chain(own);
-    let shell: ShellCounters = all.map(|(name, count)| (name.to_owned(), count)).collect();
+    let own = named("", socket.by_name().into_iter().chain(own));
+    let shell: ShellCounters = own.chain(named("links_", links.by_name())).collect();
     ReplicaStatus::new(set, &status, &counters, &times, shell)
 }
 

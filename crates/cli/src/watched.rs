@@ -3,7 +3,7 @@
 use midflight_control::ShellCounters;
 use midflight_control::executor::{ExecutorStatus, FunctionStatus, ResourceStatus};
 use midflight_control::http::Source;
-use midflight_control::metrics::AnySnapshot;
+use midflight_control::metrics::{AnySnapshot, named};
 use midflight_host::{Executor, ExecutorCounts, RunTimes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,5 +82,6 @@ fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
         ("workers", counts.workers as u64),
         ("unacknowledged", unacknowledged as u64),
     ];
-    owned(counts.socket.by_name().into_iter().chain(own).chain(counts.blobs.by_name()).chain(counts.python.by_name()))
+    let own = named("", counts.socket.by_name().into_iter().chain(own).chain(counts.blobs.by_name()));
+    own.chain(named("python_", counts.python.by_name())).collect()
 }

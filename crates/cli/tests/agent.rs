@@ -146,10 +146,3 @@ fn what_is_missing_or_wrong_is_named() {
     let said = run(&["agent", "--backend", backend, "--listen", &taken.to_string()]);
     assert_error(&said, 1, &[&taken.to_string(), "TCP", "another port"]);
 }
-
-#[test]
-fn lines_of_its_help_are_short() {
-    let said = run(&["agent", "--help"]);
-    let long: Vec<_> = said.stdout.lines().filter(|line| line.chars().count() > 100).collect();
-    assert!(long.is_empty(), "{long:?}");
-}

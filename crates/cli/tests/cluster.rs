@@ -7,7 +7,6 @@ mod common;
 use common::{Directory, Running, run, run_with, signal, status, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
-use std::time::Instant;
 
 fn get(http: &str, path: &str) -> String {
     let mut response = ureq::get(format!("http://{http}{path}")).call().unwrap();
@@ -53,18 +52,6 @@ fn status_metrics_and_health_say_what_happened() {
         assert!(metrics.lines().any(|l| l == line), "no line {line} in\n{metrics}");
     }
     assert_eq!(get(&switch.http(), "/healthz"), "ok\n");
-}
-
-#[test]
-fn a_function_that_nobody_knows_is_reported() {
-    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
-    let switch = up.address().to_string();
-    let said = run(&["submit", "frobnicate", "--switch", &switch]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("no such function"), "{said:?}");
-    let said = run(&["submit", "exec", "exit 4", "--switch", &switch]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.stderr.contains("0 ok, 1 failed"), "{said:?}");
 }
 
 #[test]
@@ -118,21 +105,6 @@ fn ctrl_c_cancels_what_submit_has_not_started() {
     let said = common::Said::from(submit.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
     assert!(said.stderr.contains("1 ok, 0 failed, 0 lost, 99 cancelled"), "{said:?}");
-}
-
-#[test]
-fn a_timeout_is_waited_for_once_and_for_each_retry_again() {
-    let switch = Running::switch("127.0.0.1:0", &[]);
-    let address = switch.address().to_string();
-    for (retries, attempts) in [("0", 1), ("1", 2)] {
-        let started = Instant::now();
-        let said = run(&["submit", "noop", "--timeout", "300ms", "--retries", retries, "--switch", &address]);
-        let took = started.elapsed();
-        assert_eq!(said.code, Some(1));
-        assert!(said.stderr.contains("timed out"), "{said:?}");
-        let (least, most) = (300 * attempts, 300 * (attempts + 1));
-        assert!((least..most).contains(&took.as_millis()), "{took:?} with {retries} retries");
-    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write, read_to_string};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn output_comes_in_the_order_of_the_input() {
@@ -348,11 +348,9 @@ fn t5_without_an_executor_that_has_the_resources_it_says_so_and_gives_up() {
     let switch = Running::switch("127.0.0.1:0", &[]);
     let address = switch.address();
     let _other = Running::executor(address, 1, &["--resources", "r0"]);
-    let started = Instant::now();
     let map = ["map", "--switch", &address.to_string(), "--resources", "r1", "--timeout", "5s"];
     let said = run_with(&map, "true\n");
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(started.elapsed() < Duration::from_secs(15), "{said:?}");
     let lines: Vec<_> = said.stderr.lines().collect();
     assert!(
         lines[0].contains("no executor has taken a command yet: either all executors with r1 are busy"),

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, assert_error, free_address, midflight, run, run_with, signal};
+use common::{Directory, Running, assert_error, free_address, kernel_works, midflight, run, run_with, signal};
 use rustix::process::Signal;
 use std::time::Instant;
 
@@ -127,6 +127,17 @@ fn a_build_without_the_kernel_engine_says_how_to_get_it() {
         &["switch", "--detach"],
     ] {
         assert_error(&run(args), 1, &["without the kernel engine", "clang 19", "--features kernel", "./do"]);
+    }
+}
+
+/// Only what needs no network of its own: the engine's tests are in the laboratory.
+#[test]
+fn the_kernel_engine_is_in_the_command_if_it_was_asked_for() {
+    let said = run(&["switch", "--detach", "--listen", "127.0.0.1:1"]);
+    let is_built = !said.stderr.contains("without the kernel engine");
+    assert_eq!(is_built, cfg!(feature = "kernel"), "{said:?}");
+    if kernel_works() {
+        assert_eq!((said.code, said.stdout.as_str()), (Some(0), "port 1: nothing is kept\n"), "{said:?}");
     }
 }
 

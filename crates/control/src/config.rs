@@ -253,6 +253,7 @@ fn parsed<E: serde::de::Error>(text: &str, such_as: &str) -> Result<SocketAddr, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::CacheTable;
     use crate::store::StoreTable;
 
     fn parse(text: &str) -> Result<Config, String> {
@@ -260,16 +261,25 @@ mod tests {
     }
 
     /// `table.key` of every line that sets one, also in a comment.
-    fn documented_keys() -> Vec<String> {
+    fn documented_keys(text: &str) -> Vec<String> {
         let mut table = String::new();
         let mut keys = Vec::new();
-        for line in Config::<TasksTable>::default_toml().lines() {
-            if let Some(name) = line.strip_prefix('[') {
-                table = format!("{}.", name.trim_end_matches(']'));
-            } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
-                keys.push(format!("{table}{key}"));
+        for line in text.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)) {
+            if line.starts_with('[') && line.ends_with(']') {
+                table = format!("{}.", line.trim_matches(['[', ']']));
+            } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| !key.contains([' ', '"', ':']))
+            {
+                match value.strip_prefix("{ ") {
+                    Some(within) => {
+                        let names = within.split(", ").filter_map(|pair| pair.split(' ').next());
+                        keys.extend(names.map(|name| format!("{table}{key}.{name}")));
+                    }
+                    None => keys.push(format!("{table}{key}")),
+                }
             }
         }
+        // Names that users give.
+        keys.retain(|key| !key.starts_with("tasks.resources."));
         keys
     }
 
@@ -281,34 +291,18 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_lists_every_key_of_the_default_file() {
+    fn the_guide_lists_every_key() {
         let guide = include_str!("../../../docs/configuration.md");
-        let keys = documented_keys();
-        assert_eq!(keys.len(), 21, "{keys:?}");
-        for key in keys {
-            assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
-        }
-    }
-
-    /// The sets in the default file are in comments, because they have no defaults.
-    #[test]
-    fn the_guide_lists_every_key_of_a_store() {
-        let guide = include_str!("../../../docs/configuration.md");
-        let (of_program, of_set) = StoreTable::DEFAULT_TOML.split_once("# [[store.set]]").unwrap();
-        let key = |text: &str| text.split_once(" = ").map(|(key, _)| key.trim().to_owned());
-        let plain = of_program.lines().filter(|line| !line.starts_with('#')).filter_map(key);
-        let in_comments = of_set.lines().filter_map(|line| line.strip_prefix("# ")).filter_map(key);
-        let in_comments: Vec<_> = in_comments.filter(|key| !key.contains([' ', '"', ':'])).collect();
-        let of_table = |table: &'static str| {
-            let keys = of_set.split_once(&format!("{table} = {{")).unwrap().1.split('}').next().unwrap();
-            keys.split(", ").filter_map(key).map(move |key| format!("set.{table}.{key}"))
-        };
-        let of_tables = ["timing", "bounds"].into_iter().flat_map(of_table);
-        let keys = plain.chain(in_comments.into_iter().map(|key| format!("set.{key}"))).chain(of_tables);
-        let keys: Vec<_> = keys.map(|key| format!("store.{key}")).collect();
-        assert_eq!(keys.len(), 25, "{keys:?}");
-        for key in keys {
-            assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
+        for (text, count) in [
+            (Config::<TasksTable>::default_toml(), 23),
+            (Config::<StoreTable>::default_toml(), 34),
+            (Config::<CacheTable>::default_toml(), 33),
+        ] {
+            let keys = documented_keys(&text);
+            assert_eq!(keys.len(), count, "{keys:?}");
+            for key in keys {
+                assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
+            }
         }
     }
 

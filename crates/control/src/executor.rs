@@ -1,10 +1,8 @@
 //! The status of an executor.
 
-use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge, gauges};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use crate::metrics::{ProcessStatus, ShellCounters, counters, gauge, gauges, histogram, info};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,40 +58,17 @@ pub struct FunctionStatus {
     pub stopped: u64,
 }
 
-impl AnySnapshot for ExecutorStatus {
-    fn add_shell(&mut self, counters: ShellCounters) {
-        self.shell.extend(counters);
+impl ProcessStatus for ExecutorStatus {
+    const PREFIX: &'static str = "midflight_executor";
+
+    fn shell(&mut self) -> &mut ShellCounters {
+        &mut self.shell
     }
 
-    fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
-    fn to_prometheus(&self) -> String {
-        let mut registry = Registry::with_prefix("midflight_executor");
-        registry.register_collector(Box::new(OfExecutor(self.clone())));
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-        text
-    }
-}
-
-#[derive(Debug)]
-struct OfExecutor(ExecutorStatus);
-
-impl Collector for OfExecutor {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.encode(&mut encoder)
-    }
-}
-
-impl ExecutorStatus {
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (address, switch) = (self.address.to_string(), self.switch.to_string());
         let labels = [("version", self.version.as_str()), ("address", &address), ("switch", &switch)];
-        e.encode_descriptor("build", "The software, and the switch in use", None, MetricType::Info)?
-            .encode_info(&labels)?;
+        info(e, "build", "The software, and the switch in use", &labels)?;
         gauge(e, "uptime_seconds", "Time since the start", self.uptime_ms as f64 / 1e3)?;
         let slots = || self.slots.iter().map(|(name, &n)| (name.clone(), i64::from(n)));
         gauges(e, "slots", "Slots now, by what they do", "state", slots())?;
@@ -102,7 +77,9 @@ impl ExecutorStatus {
         self.encode_functions(e)?;
         counters(e, "shell", "Counts of the process around the protocol, by name", "name", &self.shell)
     }
+}
 
+impl ExecutorStatus {
     fn encode_resources(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if self.resources.is_empty() {
             return Ok(());
@@ -137,12 +114,9 @@ impl ExecutorStatus {
         let help = "From the start of a function to its end";
         let mut family = e.encode_descriptor("run_seconds", help, None, MetricType::Histogram)?;
         for (name, function) in &self.functions {
-            let bounded = function.run_us.iter().take(LAST_BUCKET + 1).enumerate();
-            let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
-            buckets.push((f64::INFINITY, function.run_us.iter().skip(LAST_BUCKET + 1).sum()));
-            let (labels, count) = ([("function", name.as_str())], function.run_us.iter().sum());
-            let mut one = family.encode_family(&labels)?;
-            one.encode_histogram::<NoLabelSet>(function.sum_ns as f64 / 1e9, count, &buckets, None)?;
+            let labels = [("function", name.as_str())];
+            let sum = function.sum_ns as f64 / 1e9;
+            histogram(&mut family.encode_family(&labels)?, LAST_BUCKET + 1, &function.run_us, sum)?;
         }
         Ok(())
     }
@@ -151,6 +125,7 @@ impl ExecutorStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::AnySnapshot;
 
     fn status() -> ExecutorStatus {
         let mut run_us = vec![0; 40];
@@ -196,11 +171,5 @@ mod tests {
     #[test]
     fn promtool_takes_the_metrics() {
         crate::http::tests::promtool::assert_promtool_takes(&status());
-    }
-
-    #[test]
-    fn json_says_the_same() {
-        let read: ExecutorStatus = serde_json::from_str(&status().to_json().unwrap()).unwrap();
-        assert_eq!(read, status());
     }
 }

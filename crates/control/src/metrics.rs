@@ -91,7 +91,47 @@ impl EngineStatus {
     }
 }
 
-/// A snapshot of a switch with any program.
+/// The status of a process with metrics of its own.
+pub trait ProcessStatus: Clone + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// The prefix of its metrics.
+    const PREFIX: &'static str;
+
+    /// Its counters of the process around the core.
+    fn shell(&mut self) -> &mut ShellCounters;
+
+    /// Writes its metrics.
+    ///
+    /// # Errors
+    /// If the text cannot be written.
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result;
+
+    /// The load report, if the process publishes one.
+    fn load(&self) -> Option<LoadReport> {
+        None
+    }
+}
+
+impl<S: ProcessStatus> AnySnapshot for S {
+    fn add_shell(&mut self, counters: ShellCounters) {
+        self.shell().extend(counters);
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    fn to_prometheus(&self) -> String {
+        let mut registry = Registry::with_prefix(S::PREFIX);
+        registry.register_collector(Box::new(OfProcess(self.clone())));
+        text_of(&registry)
+    }
+
+    fn load(&self) -> Option<LoadReport> {
+        ProcessStatus::load(self)
+    }
+}
+
+/// The status of any process.
 pub trait AnySnapshot: Send {
     /// Adds counters of the process around the core.
     fn add_shell(&mut self, counters: ShellCounters);
@@ -141,15 +181,12 @@ impl<S: ProgramStatus> Snapshot<S> {
         registry.register_collector(Box::new(OfSwitch(self.clone())));
         let of_program = registry.sub_registry_with_prefix(S::Program::NAME);
         of_program.register_collector(Box::new(OfProgram(self.program.clone())));
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-        text
+        text_of(&registry)
     }
 
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let labels = [("version", self.version.as_str()), ("listen", &self.listen.to_string())];
-        e.encode_descriptor("build", "The software", None, MetricType::Info)?.encode_info(&labels)?;
+        info(e, "build", "The software", &labels)?;
         self.encode_engine(e)?;
         counters(e, "packets", "Datagrams with a valid header, by operation", "operation", &self.packets)?;
         counter(e, "packets_taken", "Datagrams that were taken", self.taken)?;
@@ -164,7 +201,7 @@ impl<S: ProgramStatus> Snapshot<S> {
         let interfaces = interfaces.join(",");
         let (program, mode) = (S::Program::NAME, mode.as_deref().unwrap_or_default());
         let labels = [("program", program), ("kind", kind), ("mode", mode), ("interfaces", &interfaces)];
-        encoder.encode_descriptor("engine", "Who decides", None, MetricType::Info)?.encode_info(&labels)
+        info(encoder, "engine", "Who decides", &labels)
     }
 }
 
@@ -179,6 +216,22 @@ impl<S: ProgramStatus> AnySnapshot for Snapshot<S> {
 
     fn to_prometheus(&self) -> String {
         Snapshot::to_prometheus(self)
+    }
+}
+
+fn text_of(registry: &Registry) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = prometheus_client::encoding::text::encode(&mut text, registry);
+    text
+}
+
+#[derive(Debug)]
+struct OfProcess<S>(S);
+
+impl<S: ProcessStatus> Collector for OfProcess<S> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(&mut encoder)
     }
 }
 
@@ -198,6 +251,14 @@ impl<S: ProgramStatus> Collector for OfProgram<S> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.encode(&mut encoder)
     }
+}
+
+/// Counters with this prefix before their names.
+pub fn named<'a>(
+    prefix: &'a str,
+    counters: impl IntoIterator<Item = (&'static str, u64)> + 'a,
+) -> impl Iterator<Item = (String, u64)> + 'a {
+    counters.into_iter().map(move |(name, count)| (format!("{prefix}{name}"), count))
 }
 
 /// Writes a counter.
@@ -234,6 +295,34 @@ pub fn counters(
 /// If the text cannot be written.
 pub fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: impl EncodeGaugeValue) -> fmt::Result {
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+}
+
+/// Writes gauges, each with its name and help.
+///
+/// # Errors
+/// If the text cannot be written.
+pub fn numbers<const N: usize>(encoder: &mut DescriptorEncoder<'_>, all: [(&str, &str, u64); N]) -> fmt::Result {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    all.into_iter().try_for_each(|(name, help, value)| gauge(encoder, name, help, number(value)))
+}
+
+/// Writes labels without a value.
+///
+/// # Errors
+/// If the text cannot be written.
+pub fn info(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &impl EncodeLabelSet) -> fmt::Result {
+    encoder.encode_descriptor(name, help, None, MetricType::Info)?.encode_info(labels)
+}
+
+/// Writes a histogram of times. Bucket b counts those of 2^(b-1) to 2^b µs; those from `last` on are written as `+Inf`.
+///
+/// # Errors
+/// If the text cannot be written.
+pub fn histogram(metric: &mut MetricEncoder<'_>, last: usize, us: &[u64], sum: f64) -> fmt::Result {
+    let bounded = us.iter().take(last).enumerate();
+    let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
+    buckets.push((f64::INFINITY, us.iter().skip(last).sum()));
+    metric.encode_histogram::<NoLabelSet>(sum, us.iter().sum(), &buckets, None)
 }
 
 /// Writes gauges by a label.

@@ -3,6 +3,7 @@
 
 mod backoff;
 pub mod config;
+mod counters;
 mod deadlines;
 mod durable;
 mod linked;

@@ -19,6 +19,7 @@
 //! | `counted` | counted resources of an executor |
 //! | `pending` | an outcome that threads wait for |
 //! | `failing` | ends the process when a part of it fails |
+//! | `background` | a thread with an asynchronous runtime of its own |
 //! | `poller` | lets one waiting thread poll the socket |
 //! | `store` | a client of the store, and a replica (feature `replica`) |
 //! | `cache` | a client of a cache; `agent`, before memcached or Redis; `operator`, with selector, keeper and controller (features) |
@@ -30,6 +31,7 @@
 //!
 //! All bounds have documented defaults in their options; every loss is counted by reason.
 
+mod background;
 mod blob;
 mod built_in;
 mod busy_poll;
@@ -93,7 +95,7 @@ pub use results::{
     TaskOutcome, TaskResult, TaskTiming,
 };
 pub use run_times::{RUN_BUCKETS, RunTimes};
-pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
+pub use socket::{SocketBuffers, SocketCounts};
 pub use switch::{
     BoundSwitch, Diversion, EnginePlace, Hosted, InProcess, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
     SwitchConfig, SwitchEngine, detach,

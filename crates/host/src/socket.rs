@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Sizes of a socket's kernel buffers, limited by `net.core.rmem_max` and `wmem_max`.
@@ -47,74 +47,36 @@ const RECEIVE_ERROR_PAUSE: Duration = Duration::from_millis(1);
 /// Longest wait for a full send buffer; then datagrams are dropped.
 const SEND_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// Counters of a socket.
-#[derive(Debug, Default)]
-pub struct SocketCounters {
-    received: AtomicU64,
-    receive_calls: AtomicU64,
-    receive_errors: AtomicU64,
-    receive_oversized: AtomicU64,
-    sent: AtomicU64,
-    send_calls: AtomicU64,
-    send_errors: AtomicU64,
-    send_too_long: AtomicU64,
-    send_blocked: AtomicU64,
-    send_to_absent: AtomicU64,
-    send_to_unproven: AtomicU64,
-    not_served: AtomicU64,
-}
-
-/// A snapshot of [`SocketCounters`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SocketCounts {
-    /// Datagrams received.
-    pub received: u64,
-    /// System calls that received something.
-    pub receive_calls: u64,
-    /// Failed receive calls.
-    pub receive_errors: u64,
-    /// Datagrams longer than any packet; the parser rejects them.
-    pub receive_oversized: u64,
-    /// Datagrams dropped by the kernel because the receive buffer was full.
-    pub kernel_dropped: u64,
-    /// Datagrams sent.
-    pub sent: u64,
-    /// System calls that sent something.
-    pub send_calls: u64,
-    /// Datagrams refused by the kernel (no route, forbidden).
-    pub send_errors: u64,
-    /// Datagrams longer than the link's MTU, which is below 1,280 (T15).
-    pub send_too_long: u64,
-    /// Datagrams dropped because the send buffer stayed full.
-    pub send_blocked: u64,
-    /// Answers to unproven addresses dropped: absent neighbour.
-    pub send_to_absent: u64,
-    /// Answers to unproven addresses dropped: send buffer too full.
-    pub send_to_unproven: u64,
-    /// Datagrams dropped: the peer's socket has another user, or is gone.
-    pub not_served: u64,
-}
-
-impl SocketCounts {
-    /// Every counter with its metric name.
-    #[must_use]
-    pub fn by_name(&self) -> [(&'static str, u64); 13] {
-        [
-            ("received", self.received),
-            ("receive_calls", self.receive_calls),
-            ("receive_errors", self.receive_errors),
-            ("receive_oversized", self.receive_oversized),
-            ("kernel_dropped", self.kernel_dropped),
-            ("sent", self.sent),
-            ("send_calls", self.send_calls),
-            ("send_errors", self.send_errors),
-            ("send_too_long", self.send_too_long),
-            ("send_blocked", self.send_blocked),
-            ("send_to_absent", self.send_to_absent),
-            ("send_to_unproven", self.send_to_unproven),
-            ("not_served", self.not_served),
-        ]
-    }
+midflight_endpoint::counters! {
+    /// Counts of a socket.
+    pub struct SocketCounts {
+        /// Datagrams received.
+        pub received,
+        /// System calls that received something.
+        pub receive_calls,
+        /// Failed receive calls.
+        pub receive_errors,
+        /// Datagrams longer than any packet; the parser rejects them.
+        pub receive_oversized,
+        /// Datagrams dropped by the kernel because the receive buffer was full.
+        pub kernel_dropped,
+        /// Datagrams sent.
+        pub sent,
+        /// System calls that sent something.
+        pub send_calls,
+        /// Datagrams refused by the kernel (no route, forbidden).
+        pub send_errors,
+        /// Datagrams longer than the link's MTU, which is below 1,280 (T15).
+        pub send_too_long,
+        /// Datagrams dropped because the send buffer stayed full.
+        pub send_blocked,
+        /// Answers to unproven addresses dropped: absent neighbour.
+        pub send_to_absent,
+        /// Answers to unproven addresses dropped: send buffer too full.
+        pub send_to_unproven,
+        /// Datagrams dropped: the peer's socket has another user, or is gone.
+        pub not_served,
+    } counted by Counters
 }
 
 /// A nonblocking UDP socket.
@@ -128,7 +90,7 @@ pub struct Socket {
     send_buffer: usize,
     /// Whether senders wait briefly for a full send buffer.
     is_patient: bool,
-    counters: SocketCounters,
+    counters: Counters,
     /// Whether the log mentioned unreachable addresses of the other IP version.
     warned: AtomicBool,
     /// Whether the log mentioned a link with a small MTU.
@@ -174,7 +136,7 @@ impl Socket {
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let (gso, local) = (Gso::new(state.max_gso_segments()), socket.local_addr()?);
-        let counters = SocketCounters::default();
+        let counters = Counters::default();
         let [warned, warned_of_length] = [false; 2].map(AtomicBool::new);
         Ok(Self { socket, state, gso, local, send_buffer, is_patient: true, counters, warned, warned_of_length })
     }
@@ -211,22 +173,7 @@ impl Socket {
     /// A snapshot of the counters.
     #[must_use]
     pub fn counts(&self) -> SocketCounts {
-        let c = &self.counters;
-        SocketCounts {
-            received: c.received.load(Relaxed),
-            receive_calls: c.receive_calls.load(Relaxed),
-            receive_errors: c.receive_errors.load(Relaxed),
-            receive_oversized: c.receive_oversized.load(Relaxed),
-            kernel_dropped: u64::from(self.kernel_dropped()),
-            sent: c.sent.load(Relaxed),
-            send_calls: c.send_calls.load(Relaxed),
-            send_errors: c.send_errors.load(Relaxed),
-            send_too_long: c.send_too_long.load(Relaxed),
-            send_blocked: c.send_blocked.load(Relaxed),
-            send_to_absent: c.send_to_absent.load(Relaxed),
-            send_to_unproven: c.send_to_unproven.load(Relaxed),
-            not_served: c.not_served.load(Relaxed),
-        }
+        SocketCounts { kernel_dropped: u64::from(self.kernel_dropped()), ..self.counters.read() }
     }
 
     fn kernel_dropped(&self) -> u32 {

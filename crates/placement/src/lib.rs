@@ -10,7 +10,7 @@
 //! | [`plan`], [`check`] | a plan, and whether it keeps the constraints |
 //! | [`solve`](mod@solve) | the planner: aggregated form, full form, first-fit; bounds |
 //! | [`drs`] | degraded replica selection, if no plan serves all groups |
-//! | [`failure`] | failed and overloaded operators; when a new plan replaces the old one |
+//! | [`failure`] | failed operators; when a new plan replaces the old one |
 //! | [`explain`] | why a plan has as many RSNodes as it has |
 //!
 //! No code here does I/O or reads a clock; the solver gets a time limit.

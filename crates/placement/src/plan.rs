@@ -52,10 +52,4 @@ impl Plan {
         let placed = self.rsnodes.iter().enumerate().filter_map(|(group, rsnode)| Some((group, (*rsnode)?)));
         placed.map(|(group, operator)| instance.extra_hops(group, instance.topology.tier(operator))).sum()
     }
-
-    /// Number of groups that have another RSNode in `other`, or none.
-    #[must_use]
-    pub fn moves_to(&self, other: &Self) -> usize {
-        self.rsnodes.iter().zip(&other.rsnodes).filter(|(old, new)| old != new).count()
-    }
 }

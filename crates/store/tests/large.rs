@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-#[path = "cluster/world.rs"]
+#[path = "cluster/world/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod world;
 

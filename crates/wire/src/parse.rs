@@ -10,54 +10,45 @@ use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Why a datagram is malformed, with the names of `verdict.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reject {
     /// Shorter than its header and records.
+    #[error("truncated")]
     Truncated,
     /// Longer than its header and records.
+    #[error("trailing")]
     Trailing,
     /// Not a Midflight packet.
+    #[error("bad_magic")]
     BadMagic,
     /// Another version of the format, with its number.
+    #[error("bad_version")]
     BadVersion(u8),
     /// A key in the header; there are none yet.
+    #[error("unknown_key")]
     UnknownKey,
     /// An undefined operation.
+    #[error("unknown_operation")]
     UnknownOperation,
     /// A `count` that the operation does not permit.
+    #[error("bad_count")]
     BadCount,
     /// A priority outside 1 to 8.
+    #[error("bad_priority")]
     BadPriority,
     /// An argument length that is neither 0 to 16 nor by reference.
+    #[error("bad_argument")]
     BadArgument,
     /// A result that exceeds a packet, or a reference of the wrong size.
+    #[error("bad_result")]
     BadResult,
     /// A key that is too long, or in a packet that has none.
+    #[error("bad_key")]
     BadKey,
     /// An undefined status.
+    #[error("bad_status")]
     BadStatus,
 }
-
-impl std::fmt::Display for Reject {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "truncated",
-            Self::Trailing => "trailing",
-            Self::BadMagic => "bad_magic",
-            Self::BadVersion(_) => "bad_version",
-            Self::UnknownKey => "unknown_key",
-            Self::UnknownOperation => "unknown_operation",
-            Self::BadCount => "bad_count",
-            Self::BadPriority => "bad_priority",
-            Self::BadArgument => "bad_argument",
-            Self::BadResult => "bad_result",
-            Self::BadKey => "bad_key",
-            Self::BadStatus => "bad_status",
-        })
-    }
-}
-
-impl std::error::Error for Reject {}
 
 /// A well-formed packet, borrowed from its datagram.
 #[derive(Clone, Copy, Debug)]

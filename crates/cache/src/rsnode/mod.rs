@@ -50,31 +50,32 @@ impl RsNodeConfig {
     }
 }
 
-/// Outcomes of requests and answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RsNodeCounters {
-    /// Requests sent to a selected server.
-    pub selected: u64,
-    /// Selected requests that found the table full, so their answers are not copied to this RSNode.
-    pub untracked: u64,
-    /// Requests of an unknown replica group; sent to their backups (N3).
-    pub unknown_group: u64,
-    /// Requests that rate control could not hold, because too many waited; sent to their backups.
-    pub waiting_full: u64,
-    /// Requests held too long by rate control; sent to their backups.
-    pub held_too_long: u64,
-    /// Requests dropped: their backup is not a known server.
-    pub unknown_server: u64,
-    /// Answers that match a request in flight.
-    pub answered: u64,
-    /// Answers without such a request: late, duplicate or forged.
-    pub unmatched: u64,
-    /// Answers without a readable status.
-    pub without_status: u64,
-    /// Requests not answered in time.
-    pub expired: u64,
-    /// Datagrams that are neither requests nor answers, or not from the operator.
-    pub foreign: u64,
+midflight_endpoint::counters! {
+    /// Outcomes of requests and answers.
+    pub struct RsNodeCounters {
+        /// Requests sent to a selected server.
+        pub selected,
+        /// Selected requests that found the table full, so their answers are not copied to this RSNode.
+        pub untracked,
+        /// Requests of an unknown replica group; sent to their backups (N3).
+        pub unknown_group,
+        /// Requests that rate control could not hold, because too many waited; sent to their backups.
+        pub waiting_full,
+        /// Requests held too long by rate control; sent to their backups.
+        pub held_too_long,
+        /// Requests dropped: their backup is not a known server.
+        pub unknown_server,
+        /// Answers that match a request in flight.
+        pub answered,
+        /// Answers without such a request: late, duplicate or forged.
+        pub unmatched,
+        /// Answers without a readable status.
+        pub without_status,
+        /// Requests not answered in time.
+        pub expired,
+        /// Datagrams that are neither requests nor answers, or not from the operator.
+        pub foreign,
+    }
 }
 
 /// An RSNode as a state machine.

@@ -15,17 +15,18 @@ const SEQUENCE_LIFETIME: Nanos = 100 * MS;
 /// Cap on a response time, so that one of them does not dominate for hours.
 const TOOK_MAX: Nanos = 60 * SECOND;
 
-/// Counts of implausible input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Reports with impossible values.
-    pub statuses_absurd: u64,
-    /// Reports older than the server's last one.
-    pub statuses_outdated: u64,
-    /// Responses and expiries without an outstanding request.
-    pub answers_unasked: u64,
-    /// Requests, responses and expiries of unknown servers.
-    pub servers_unknown: u64,
+midflight_endpoint::counters! {
+    /// Counts of implausible input.
+    pub struct Counts {
+        /// Reports with impossible values.
+        pub statuses_absurd,
+        /// Reports older than the server's last one.
+        pub statuses_outdated,
+        /// Responses and expiries without an outstanding request.
+        pub answers_unasked,
+        /// Requests, responses and expiries of unknown servers.
+        pub servers_unknown,
+    }
 }
 
 /// Selector methods that all selectors delegate to `servers`.

@@ -9,6 +9,7 @@ mod executor;
 mod job;
 mod man;
 pub(crate) mod map;
+mod one_key;
 mod plan;
 mod purge;
 mod replica;

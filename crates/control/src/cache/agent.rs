@@ -1,11 +1,8 @@
 //! The status of an agent in front of a backend.
 
 use crate::load::LoadReport;
-use crate::metrics::{AnySnapshot, ShellCounters, counters, gauge};
-use prometheus_client::collector::Collector;
+use crate::metrics::{ProcessStatus, ShellCounters, counters, gauge, info, numbers};
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,47 +42,32 @@ pub struct AgentStatus {
     pub shell: ShellCounters,
 }
 
-impl AgentStatus {
+impl ProcessStatus for AgentStatus {
+    const PREFIX: &'static str = "midflight_agent";
+
+    fn shell(&mut self) -> &mut ShellCounters {
+        &mut self.shell
+    }
+
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let listen = self.listen.to_string();
         let labels = [("version", self.version.as_str()), ("listen", &listen), ("backend", &self.backend)];
-        e.encode_descriptor("about", "The agent", None, MetricType::Info)?.encode_info(&labels)?;
+        info(e, "about", "The agent", &labels)?;
         counters(e, "events", "What became of requests, by name", "name", &self.counters)?;
         counters(e, "shell", "Counts of its socket, streams and threads, by name", "name", &self.shell)?;
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        for (name, help, value) in [
+        let all = [
             ("backend_up", "1 while the backend is there", u64::from(self.backend_is_gone.is_none())),
             ("slots", "Requests that are served at once", self.slots),
             ("queue", "Requests that wait", self.queue),
             ("served", "Requests that are being served", self.served),
             ("streams", "Streams that are open", self.streams),
-        ] {
-            gauge(e, name, help, number(value))?;
-        }
+        ];
+        numbers(e, all)?;
         let seconds = self.service_time_us.unwrap_or_default() / 1e6;
         gauge(e, "service_time_seconds", "Mean of the last service times; 0 before the first", seconds)?;
         gauge(e, "utilization", "Share of the slots in use in the last second", self.utilization)?;
         gauge(e, "answered_per_second", "Requests answered in the last second", self.answered_per_s)?;
         gauge(e, "refused_per_second", "Requests refused in the last second", self.refused_per_s)
-    }
-}
-
-impl AnySnapshot for AgentStatus {
-    fn add_shell(&mut self, counters: ShellCounters) {
-        self.shell.extend(counters);
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
-    fn to_prometheus(&self) -> String {
-        let mut registry = Registry::with_prefix("midflight_agent");
-        registry.register_collector(Box::new(Collected(self.clone())));
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-        text
     }
 
     fn load(&self) -> Option<LoadReport> {
@@ -103,18 +85,10 @@ impl AnySnapshot for AgentStatus {
     }
 }
 
-#[derive(Debug)]
-struct Collected(AgentStatus);
-
-impl Collector for Collected {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.encode(&mut encoder)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::AnySnapshot;
 
     fn status() -> AgentStatus {
         AgentStatus {
@@ -158,15 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_as_it_was_written() {
-        let status = status();
-        assert_eq!(serde_json::from_str::<AgentStatus>(&status.to_json().unwrap()).unwrap(), status);
-    }
-
-    #[test]
     fn an_agent_without_its_backend_is_fully_used() {
-        assert_eq!(status().load().unwrap().application_utilization, 0.75);
+        assert_eq!(AnySnapshot::load(&status()).unwrap().application_utilization, 0.75);
         let without = AgentStatus { backend_is_gone: Some("connection refused".into()), ..status() };
-        assert_eq!(without.load().unwrap().application_utilization, 1.0);
+        assert_eq!(AnySnapshot::load(&without).unwrap().application_utilization, 1.0);
     }
 }

@@ -35,29 +35,30 @@ pub struct Load {
     pub copied: u64,
 }
 
-/// Outcomes of messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeeperCounters {
-    /// Questions that were answered.
-    pub asked: u64,
-    /// SETs that were carried out.
-    pub sets: u64,
-    /// SETs that had been carried out before.
-    pub repeated: u64,
-    /// Messages of an older term than the current one.
-    pub older_term: u64,
-    /// Messages of a term too far beyond the current one.
-    pub impossible_term: u64,
-    /// SETs for this operator before its restart.
-    pub other_incarnation: u64,
-    /// SETs before which others are missing, or after which others came.
-    pub out_of_sequence: u64,
-    /// Orders that were not carried out.
-    pub orders_refused: u64,
-    /// Rules that were removed because the new term did not set them.
-    pub swept: u64,
-    /// Messages that no controller sends.
-    pub foreign: u64,
+midflight_endpoint::counters! {
+    /// Outcomes of messages.
+    pub struct KeeperCounters {
+        /// Questions that were answered.
+        pub asked,
+        /// SETs that were carried out.
+        pub sets,
+        /// SETs that had been carried out before.
+        pub repeated,
+        /// Messages of an older term than the current one.
+        pub older_term,
+        /// Messages of a term too far beyond the current one.
+        pub impossible_term,
+        /// SETs for this operator before its restart.
+        pub other_incarnation,
+        /// SETs before which others are missing, or after which others came.
+        pub out_of_sequence,
+        /// Orders that were not carried out.
+        pub orders_refused,
+        /// Rules that were removed because the new term did not set them.
+        pub swept,
+        /// Messages that no controller sends.
+        pub foreign,
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

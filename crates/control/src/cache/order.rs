@@ -1,13 +1,8 @@
 //! The rule that an order sets, and the order in which rules are set.
 
-use midflight_dataplane::cache::Rule;
+use midflight_dataplane::cache::{Rule, RuleOrder};
 use midflight_wire::cache::control::{Order, RuleRecord};
-use midflight_wire::cache::{ILLEGAL_RSNODE, NO_RSNODE};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-/// `MF_NO_RACK` and `MF_NO_GROUP`.
-const NONE: u16 = 65535;
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+use std::net::{IpAddr, SocketAddr};
 
 /// The subject of a rule. Rules of one operator are set in the order of their keys, because each needs those before it.
 ///
@@ -69,75 +64,23 @@ impl Key {
 /// An order that sets this rule.
 #[must_use]
 pub fn order(rule: Rule) -> Order {
-    let mut record = RuleRecord { what: 0, rack: 0, group: 0, rsnode: 0, marker: 0, address: NOWHERE };
-    let at = |address: Option<SocketAddr>| address.unwrap_or(NOWHERE);
-    record.what = match rule {
-        Rule::Own { rack, selector } => {
-            (record.rack, record.address) = (rack.unwrap_or(NONE), at(selector));
-            0
-        }
-        Rule::Rack { rack, operator, marker } => {
-            (record.rack, record.address, record.marker) = (rack, at(operator), marker);
-            1
-        }
-        Rule::Host { ip, rack, group } => {
-            (record.rack, record.group, record.address) = (rack, group.unwrap_or(NONE), SocketAddr::new(ip, 0));
-            2
-        }
-        Rule::Server { address, rack } => {
-            (record.rack, record.address) = (rack, address);
-            3
-        }
-        Rule::Operator(address) => {
-            record.address = address;
-            4
-        }
-        Rule::Gone(address) => {
-            record.address = address;
-            5
-        }
-        Rule::RsNode { id, operator } => {
-            (record.rsnode, record.address) = (id, at(operator));
-            6
-        }
-        Rule::Serve(id) => {
-            record.rsnode = id;
-            7
-        }
-        Rule::Group { group, rsnode } => {
-            (record.group, record.rsnode) = (group, rsnode.unwrap_or(ILLEGAL_RSNODE));
-            8
-        }
-    };
-    Order::Rule(record)
+    Order::Rule(RuleOrder::from(rule).record())
 }
 
 /// The rule in a record; `None` if it has none.
 #[must_use]
 pub fn rule(record: &RuleRecord) -> Option<Rule> {
-    let RuleRecord { what, rack, group, rsnode, marker, address } = *record;
-    let at = (address.port() != 0).then_some(address);
-    Some(match what {
-        0 => Rule::Own { rack: (rack != NONE).then_some(rack), selector: at },
-        1 => Rule::Rack { rack, operator: at, marker },
-        2 => Rule::Host { ip: address.ip(), rack, group: (group != NONE).then_some(group) },
-        3 => Rule::Server { address: at?, rack },
-        4 => Rule::Operator(at?),
-        5 => Rule::Gone(address),
-        6 => Rule::RsNode { id: rsnode, operator: at },
-        7 => Rule::Serve(rsnode),
-        8 => Rule::Group { group, rsnode: Some(rsnode).filter(|id| ![ILLEGAL_RSNODE, NO_RSNODE].contains(id)) },
-        _ => return None,
-    })
+    let rule = RuleOrder::from(record).rule()?;
+    let is_nowhere = matches!(rule, Rule::Server { address, .. } | Rule::Operator(address) if address.port() == 0);
+    (!is_nowhere).then_some(rule)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_dataplane::cache::RuleOrder;
 
     #[test]
-    fn a_record_says_what_the_operators_core_reads() {
+    fn a_record_says_what_it_was_made_of() {
         let address = SocketAddr::from(([10, 0, 0, 1], 7000));
         for said in [
             Rule::Own { rack: None, selector: Some(address) },
@@ -157,7 +100,6 @@ mod tests {
         ] {
             let Order::Rule(record) = order(said) else { panic!("{said:?} is the operator's") };
             assert_eq!(rule(&record), Some(said));
-            assert_eq!(RuleOrder::from(said).rule(), Some(said), "the numbers of rules are those of the core");
         }
         let Order::Rule(record) = order(Rule::Serve(1)) else { panic!() };
         assert_eq!(rule(&RuleRecord { what: 9, ..record }), None);

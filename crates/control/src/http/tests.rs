@@ -8,7 +8,6 @@ use crate::cache::CacheStatus;
 use crate::metrics::{ProgramStatus, Snapshot};
 use crate::store::{SetStatus, StoreStatus};
 use midflight_connections::testing::{PATIENCE, connect};
-use midflight_dataplane::cache::Stats;
 use midflight_dataplane::store::SetStats;
 use promtool::assert_promtool_takes;
 use std::collections::BTreeMap;
@@ -116,7 +115,7 @@ fn promtool_takes_the_metrics_of_every_switch() {
     assert_promtool_takes(&crate::tasks::status::tests::snapshot());
     let set = SetStatus::from(&SetStats::new_zeroed());
     assert_promtool_takes(&snapshot_of(StoreStatus { sets: vec![set] }));
-    assert_promtool_takes(&snapshot_of(CacheStatus::from(&Stats::new_zeroed())));
+    assert_promtool_takes(&snapshot_of(CacheStatus::new_zeroed()));
 }
 
 #[test]

@@ -1,20 +1,15 @@
 //! A replica: its configuration from the table of its set, and its status.
 
-use super::table::{ReadMode, SetTable, TimingTable, nanos};
+use super::table::{SetTable, TimingTable, nanos};
 use super::times::{TimesStatus, encode_times};
-use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use crate::metrics::{ProcessStatus, ShellCounters, counter, counters, info, named, numbers};
 use crate::watch::{Watched, grouped};
-use midflight_store::replica::{Counters, Member, Mode, ReplicaConfig, ReplicaTimes, Role, StatusReport, Timing};
-use prometheus_client::collector::Collector;
+use midflight_store::replica::{Counters, Member, ReplicaConfig, ReplicaTimes, Role, StatusReport, Timing};
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
-use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::str::FromStr;
 
 /// What a replica without data does at its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +55,7 @@ impl SetTable {
             founds: start == ReplicaStart::IsNew,
             contacts: members,
             kgroup_bits: self.kgroup_bits,
-            mode: self.reads.into(),
+            mode: self.reads,
             timing: (&self.timing).into(),
             store_bytes: self.bounds.store_bytes as usize,
             clients: self.bounds.clients as usize,
@@ -69,39 +64,6 @@ impl SetTable {
             unsafe_bytes: self.bounds.unsafe_bytes as usize,
             snapshot_after: self.bounds.snapshot_after as usize,
             ..ReplicaConfig::new(self.cluster, self.number, id, initial, self.switches.clone(), seed)
-        }
-    }
-}
-
-impl ReadMode {
-    /// All modes.
-    pub const ALL: [Self; Mode::ALL.len()] =
-        [Self::Flair, Self::Raft, Self::LeaderLease, Self::FollowerReadIndex, Self::FollowerLease, Self::Unreplicated];
-
-    /// The name in configurations.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Mode::from(self).name()
-    }
-}
-
-impl FromStr for ReadMode {
-    type Err = de::value::Error;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::deserialize(name.into_deserializer())
-    }
-}
-
-impl From<ReadMode> for Mode {
-    fn from(mode: ReadMode) -> Self {
-        match mode {
-            ReadMode::Flair => Self::Flair,
-            ReadMode::Raft => Self::Raft,
-            ReadMode::LeaderLease => Self::LeaderLease,
-            ReadMode::FollowerReadIndex => Self::FollowerReadIndex,
-            ReadMode::FollowerLease => Self::FollowerLease,
-            ReadMode::Unreplicated => Self::Unreplicated,
         }
     }
 }
@@ -239,9 +201,17 @@ impl ReplicaStatus {
             is_changing: report.is_changing,
             members: report.members.iter().map(member).collect(),
             times: super::times::by_name(times),
-            counters: by_name(done),
+            counters: named("", done.by_name()).collect(),
             shell,
         }
+    }
+}
+
+impl ProcessStatus for ReplicaStatus {
+    const PREFIX: &'static str = "midflight_replica";
+
+    fn shell(&mut self) -> &mut ShellCounters {
+        &mut self.shell
     }
 
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -253,13 +223,12 @@ impl ReplicaStatus {
             ("role", &self.role),
             ("reads", &self.reads),
         ];
-        e.encode_descriptor("about", "The replica", None, MetricType::Info)?.encode_info(&labels)?;
+        info(e, "about", "The replica", &labels)?;
         counters(e, "events", "What it has done, by name", "name", &self.counters)?;
         counters(e, "shell", "Counts of its socket, links and threads, by name", "name", &self.shell)?;
         counter(e, "term", "Raft's term", self.term)?;
         let refuses_writes = self.role == "leader" && !self.has_room;
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        for (name, help, value) in [
+        let all = [
             ("leads", "1 where it leads", u64::from(self.role == "leader")),
             ("session", "1 where it leads and has a session with a switch", u64::from(self.session.is_some())),
             ("sessions_in_doubt", "Earlier sessions that may be alive, of a leader", self.sessions_in_doubt),
@@ -278,29 +247,9 @@ impl ReplicaStatus {
             ("reads_waiting", "Reads that wait for an index or a quorum", self.reads_waiting),
             ("answers_waiting", "Answers that wait for an index, of a leader", self.answers_waiting),
             ("kgroups_unstable", "Key groups that are unstable, as far as a leader knows", self.kgroups_unstable),
-        ] {
-            gauge(e, name, help, number(value))?;
-        }
+        ];
+        numbers(e, all)?;
         encode_times(e, &self.times)
-    }
-}
-
-impl AnySnapshot for ReplicaStatus {
-    fn add_shell(&mut self, counters: ShellCounters) {
-        self.shell.extend(counters);
-    }
-
-    fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
-    fn to_prometheus(&self) -> String {
-        let mut registry = Registry::with_prefix("midflight_replica");
-        registry.register_collector(Box::new(Collected(self.clone())));
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
-        text
     }
 }
 
@@ -316,60 +265,11 @@ impl Watched for ReplicaStatus {
     }
 }
 
-#[derive(Debug)]
-struct Collected(ReplicaStatus);
-
-impl Collector for Collected {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.encode(&mut encoder)
-    }
-}
-
-fn by_name(c: &Counters) -> ShellCounters {
-    let all = [
-        ("reads_served", c.reads_served),
-        ("reads_direct", c.reads_direct),
-        ("reads_as_leader", c.reads_as_leader),
-        ("reads_refused", c.reads_refused),
-        ("writes", c.writes),
-        ("writes_of_other_sessions", c.writes_of_other_sessions),
-        ("writes_reordered", c.writes_reordered),
-        ("applied", c.applied),
-        ("refreshed", c.refreshed),
-        ("sessions", c.sessions),
-        ("sessions_moved", c.sessions_moved),
-        ("handed_over_to_reach", c.handed_over_to_reach),
-        ("elections", c.elections),
-        ("bad_disk_hand_overs", c.bad_disk_hand_overs),
-        ("writes_without_room", c.writes_without_room),
-        ("malformed", c.malformed),
-        ("foreign", c.foreign),
-        ("stray_answers", c.stray_answers),
-        ("unlike_switches", c.unlike_switches),
-        ("overtaken_switches", c.overtaken_switches),
-        ("foreign_messages", c.foreign_messages),
-        ("unlike_peers", c.unlike_peers),
-        ("other_stores", c.other_stores),
-        ("contradictions", c.contradictions),
-        ("unfit_messages", c.unfit_messages),
-        ("loads_astray", c.loads_astray),
-        ("leases_refused", c.leases_refused),
-        ("grants_astray", c.grants_astray),
-        ("messages_too_long", c.messages_too_long),
-        ("promised", c.promised),
-        ("overflowed", c.overflowed),
-        ("unknown_entries", c.unknown_entries),
-        ("snapshots", c.snapshots),
-        ("snapshots_sent", c.snapshots_sent),
-        ("transfers_refused", c.transfers_refused),
-        ("restored", c.restored),
-    ];
-    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::AnySnapshot;
+    use midflight_store::replica::Mode;
 
     fn status() -> ReplicaStatus {
         let set = SetTable::on_loopback(7, 3, 1, 7700);
@@ -439,12 +339,6 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_as_it_was_written() {
-        let status = status();
-        assert_eq!(serde_json::from_str::<ReplicaStatus>(&status.to_json().unwrap()).unwrap(), status);
-    }
-
-    #[test]
     fn a_set_of_the_configuration_makes_replicas_that_may_run() {
         let set = SetTable::on_loopback(7, 3, 2, 7700);
         assert_eq!(set.replica_config(2, ReplicaStart::GoesOn, 1).check(), Ok(()));
@@ -466,9 +360,6 @@ mod tests {
             ),
             "the same bounds"
         );
-        for mode in Mode::ALL {
-            assert_eq!(mode.name().parse::<ReadMode>().map(Mode::from), Ok(mode), "a mode has one name");
-        }
         assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
     }
 }

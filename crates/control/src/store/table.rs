@@ -5,6 +5,7 @@ use crate::file::{Table, within};
 use midflight_dataplane::duration::duration;
 use midflight_dataplane::store::{NewSet, Policy, ReplyCheck, StoreConfig};
 use midflight_endpoint::Nanos;
+use midflight_store::replica::Mode;
 use midflight_wire::store::{KGROUP_BITS_MAX, REPLICAS_MAX};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -42,7 +43,7 @@ pub struct SetTable {
     pub kgroup_bits: u8,
     /// How reads are served.
     #[serde(default)]
-    pub reads: ReadMode,
+    pub reads: Mode,
     /// Which replies of followers pass.
     #[serde(default)]
     pub reply_check: ReplyCheck,
@@ -67,26 +68,6 @@ pub struct ReplicaTable {
     pub address: SocketAddr,
     /// TCP: for the other replicas.
     pub links: SocketAddr,
-}
-
-/// How reads are served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReadMode {
-    /// By every consistent replica (FLAIR).
-    #[default]
-    Flair,
-    /// By the leader, after a round to a quorum.
-    Raft,
-    /// By the leader, under its lease.
-    LeaderLease,
-    /// By any replica; a follower asks the leader for the index that it must have.
-    #[serde(rename = "follower-readindex")]
-    FollowerReadIndex,
-    /// By any replica; a follower under its lease.
-    FollowerLease,
-    /// By the only replica.
-    Unreplicated,
 }
 
 /// Times of a set. All its replicas and switches must have the same.
@@ -213,7 +194,7 @@ impl SetTable {
             switches: (0..switches).map(|i| at(100 * i)).collect(),
             replicas: (1..=replicas).map(replica).collect(),
             kgroup_bits: kgroup_bits(),
-            reads: ReadMode::default(),
+            reads: Mode::default(),
             reply_check: ReplyCheck::default(),
             policy: Policy::default(),
             timing: TimingTable::default(),
@@ -261,7 +242,7 @@ impl SetTable {
         within(&key("cluster"), self.cluster, 1..=u64::MAX)?;
         self.validate_addresses()?;
         let replicas = self.replicas.len();
-        if self.reads == ReadMode::Unreplicated && replicas != 1 {
+        if self.reads == Mode::Unreplicated && replicas != 1 {
             return Err(format!(
                 "{} has {replicas}, but reads = \"unreplicated\" is for exactly one: name one, or take another mode",
                 key("replicas")
@@ -383,7 +364,7 @@ replicas = [
     fn a_set_is_read_with_its_defaults() {
         let table = parse(&format!("{SET}timing = {{ heartbeat = \"10ms\" }}\nreads = \"leader-lease\"\n")).unwrap();
         let set = table.find(None).unwrap();
-        assert_eq!((set.kgroup_bits, set.policy, set.reads), (12, Policy::LeaderAvoidance, ReadMode::LeaderLease));
+        assert_eq!((set.kgroup_bits, set.policy, set.reads), (12, Policy::LeaderAvoidance, Mode::LeaderLease));
         assert_eq!(set.at_switch(7).lease_ns, 120_000_000);
         assert_eq!(table.find(Some(2)).unwrap_err(), "the configuration has no set 2, but 1");
     }
@@ -401,7 +382,7 @@ replicas = [
     #[test]
     fn a_set_is_written_as_it_is_read() {
         let usual = SetTable::on_loopback(42, 3, 2, 7700);
-        let (reads, policy, reply_check) = (ReadMode::LeaderLease, Policy::LoadAware, ReplyCheck::Direct);
+        let (reads, policy, reply_check) = (Mode::LeaderLease, Policy::LoadAware, ReplyCheck::Direct);
         let other = SetTable { reads, policy, reply_check, ..usual.clone() };
         for set in [usual, other] {
             assert_eq!(parse(&set.to_toml()).unwrap().set, [set]);

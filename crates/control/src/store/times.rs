@@ -1,7 +1,8 @@
 //! Histograms of a replica's times of syncs, applies and operations.
 
+use crate::metrics::histogram;
 use midflight_store::replica::{ReplicaTimes, TIME_BUCKETS, Times};
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,9 +48,5 @@ pub(super) fn encode_times(e: &mut DescriptorEncoder<'_>, all: &BTreeMap<String,
 }
 
 fn encode(metric: &mut MetricEncoder<'_>, times: &TimesStatus) -> fmt::Result {
-    let last = TIME_BUCKETS - 1;
-    let bounded = times.us.iter().take(last).enumerate();
-    let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
-    buckets.push((f64::INFINITY, times.us.iter().skip(last).sum()));
-    metric.encode_histogram::<NoLabelSet>(times.sum_ns as f64 / 1e9, times.us.iter().sum(), &buckets, None)
+    histogram(metric, TIME_BUCKETS - 1, &times.us, times.sum_ns as f64 / 1e9)
 }

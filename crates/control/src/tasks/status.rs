@@ -1,8 +1,8 @@
 //! The status and the metrics of the tasks program.
 
-use crate::metrics::{ProgramStatus, counter, gauge, gauges};
+use crate::metrics::{ProgramStatus, counter, gauge, gauges, histogram};
 use midflight_dataplane::{Stats, TaskTotals, TasksProgram};
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -75,21 +75,11 @@ pub fn quantile_us(buckets: &[u64], quantile: f64) -> Option<u64> {
     bucket.filter(|_| count > 0).map(|b| 1 << b)
 }
 
-/// Writes a histogram, with the core's buckets in seconds up to 2^26 µs (about a minute); longer times are in `+Inf`.
-fn histogram(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    counts_us: &[u64],
-    sum_us: u64,
-) -> fmt::Result {
+/// The buckets end at 2^26 µs, about a minute.
+fn times(e: &mut DescriptorEncoder<'_>, name: &str, help: &str, us: &[u64], sum_us: u64) -> fmt::Result {
     const LAST: usize = 26;
-    let bounded = counts_us.iter().take(LAST + 1).enumerate();
-    let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
-    buckets.push((f64::INFINITY, counts_us.iter().skip(LAST + 1).sum()));
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    let count = counts_us.iter().sum();
-    metric.encode_histogram::<NoLabelSet>(sum_us as f64 / 1e6, count, &buckets, None)
+    let mut metric = e.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    histogram(&mut metric, LAST + 1, us, sum_us as f64 / 1e6)
 }
 
 impl ProgramStatus for TasksStatus {
@@ -133,9 +123,9 @@ impl ProgramStatus for TasksStatus {
         counter(e, "out_of_patience", "Tasks that have waited for their place in vain", t.out_of_patience)?;
         counter(e, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)?;
         let waited = "From a task's acknowledgement to its first assignment";
-        histogram(e, "wait_seconds", waited, &self.wait_us, self.wait_sum_us)?;
+        times(e, "wait_seconds", waited, &self.wait_us, self.wait_sum_us)?;
         let ran = "From an assignment to the word that the task is done";
-        histogram(e, "run_seconds", ran, &self.run_us, self.run_sum_us)?;
+        times(e, "run_seconds", ran, &self.run_us, self.run_sum_us)?;
         let levels = self.queued.iter().enumerate().map(|(i, &n)| ((i + 1).to_string(), i64::from(n)));
         gauges(e, "queued", "Tasks in the queue now, by level (1 is the highest)", "level", levels)?;
         gauge(e, "slots_parked", "Executor slots that wait now", i64::from(self.parked))?;

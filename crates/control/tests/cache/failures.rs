@@ -15,22 +15,6 @@ fn failures(world: &World) -> Vec<(usize, Failure)> {
 }
 
 #[test]
-fn n6_requests_pass_a_dead_rsnode_within_the_stated_time_and_its_groups_move() {
-    let mut world = deployed(1);
-    let dead = *rsnodes(&world).first().unwrap();
-    world.kill(dead);
-    let config = world.config;
-    world.run((config.dead_after + config.ask_every) / MS + 30);
-    for (group, path) in world.paths().into_iter().enumerate() {
-        assert!(path != Path::Down(dead) || world.network.labeller(group) == dead, "group {group}: {path:?}");
-    }
-    assert!(world.run_until_selected(5_000), "Algorithm 1 has moved them");
-    assert!(!rsnodes(&world).contains(&dead));
-    let failed = |event: &Event| matches!(event, Event::OperatorFailed { operator, why: Failure::Silent, groups: 4 } if *operator == dead);
-    assert!(world.events.iter().any(|(_, event)| failed(event)));
-}
-
-#[test]
 fn n6_an_operator_that_was_dead_is_in_no_plan_until_it_has_been_back_for_a_while() {
     let mut world = deployed(1);
     let dead = *rsnodes(&world).first().unwrap();
@@ -43,30 +27,6 @@ fn n6_an_operator_that_was_dead_is_in_no_plan_until_it_has_been_back_for_a_while
     assert!(status.operators[dead].is_up_to_date, "it has all its rules again");
     world.run(1_500);
     assert!(!world.controller(0).status().operators[dead].is_barred);
-}
-
-#[test]
-fn n6_an_operator_that_starts_again_at_once_gets_its_rules_and_its_old_id_is_removed() {
-    let mut world = deployed(1);
-    let again = *rsnodes(&world).first().unwrap();
-    let id = world.controller(0).status().ids[0].0;
-    world.start(again);
-    world.run(300);
-    assert!(world.nodes.iter().all(|node| !node.switch.rsnodes.contains_key(&id)), "it is not its id any more");
-    assert!(world.paths().iter().all(|path| matches!(path, Path::Backup | Path::Selected(_))), "{:?}", world.paths());
-    assert!(world.run_until_selected(5_000));
-    let restarted = |event: &Event| matches!(event, Event::OperatorFailed { why: Failure::Restarted, .. });
-    assert!(world.events.iter().any(|(_, event)| restarted(event)));
-}
-
-#[test]
-fn n6_a_selector_that_is_gone_costs_no_request_and_its_groups_move() {
-    let mut world = deployed(1);
-    let without = *rsnodes(&world).first().unwrap();
-    world.set_selector(without, false);
-    assert!(world.paths().iter().all(|path| *path == Path::Backup), "at once");
-    assert!(world.run_until_selected(3_000));
-    assert!(!rsnodes(&world).contains(&without));
 }
 
 #[test]
@@ -90,18 +50,6 @@ fn n6_an_accelerator_that_gets_too_much_is_relieved() {
     assert!(world.events.iter().any(|(_, event)| matches!(event, Event::Overloaded { groups: 4, .. })));
     assert!(world.run_until_selected(6_000));
     assert!(rsnodes(&world).len() > before.len(), "1,200 requests a second need three");
-}
-
-#[test]
-fn n6_without_any_controller_nothing_changes() {
-    let mut world = deployed(2);
-    let paths = world.paths();
-    world.kill_controller(0);
-    world.kill_controller(1);
-    for _ in 0..1_000 {
-        world.step();
-        assert_eq!(world.paths(), paths);
-    }
 }
 
 #[test]

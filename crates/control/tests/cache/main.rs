@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod failures;
-mod faults;
 mod found_by_model;
 mod keeper;
 mod networks;

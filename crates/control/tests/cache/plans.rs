@@ -1,10 +1,10 @@
 //! Plans: the first one, another one, a wrong one, one that meets a new controller.
 
 use crate::world::{MS, Path, World, times};
-use midflight_control::cache::controller::{PlanRefused, UseOfId};
+use midflight_control::cache::controller::{self, PlanRefused};
 use midflight_control::cache::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub(crate) fn deployed(controllers: u32) -> World {
     let mut world = World::new(1, controllers, times());
@@ -42,36 +42,6 @@ fn n4_the_start_may_be_at_the_racks_own_operators() {
     world.is_planning = false;
     assert!(world.run_until_selected(2_000));
     assert_eq!(rsnodes(&world).len(), 4);
-}
-
-#[test]
-fn n7_old_rsnodes_serve_until_all_answers_have_come() {
-    let mut world = World::new(1, 1, ControllerConfig { start: Start::OwnRack, ..times() });
-    world.is_planning = false;
-    assert!(world.run_until_selected(2_000));
-    let old = world.controller(0).status().ids;
-    assert_eq!(old.len(), 4, "{old:?}");
-    assert!(old.iter().all(|(.., used)| *used == UseOfId::Serving));
-    world.is_planning = true;
-    let mut last_label: BTreeMap<u16, u64> = old.iter().map(|&(id, ..)| (id, world.now)).collect();
-    for _ in 0..600 {
-        world.step();
-        for &(id, operator, _) in &old {
-            let at = operator.unwrap();
-            if world.nodes.iter().any(|node| node.switch.labels.values().any(|&label| label == id)) {
-                last_label.insert(id, world.now);
-            } else if world.now < last_label[&id] + world.config.longest_response {
-                assert_eq!(world.nodes[at].switch.rsnodes.get(&id), Some(&None), "id {id} still serves");
-            }
-        }
-    }
-    assert_eq!(rsnodes(&world).len(), 1, "one has room for all");
-    let now = world.controller(0).status().ids;
-    for (id, operator, _) in old.into_iter().filter(|old| now.iter().all(|now| now.0 != old.0)) {
-        let knows = world.nodes.iter().any(|node| node.switch.rsnodes.contains_key(&id));
-        assert!(!knows, "id {id} of {operator:?} is removed everywhere");
-    }
-    assert_eq!(now.len(), 1, "the ids of the others are free again: {now:?}");
 }
 
 #[test]
@@ -231,7 +201,7 @@ fn n7_ids_come_free_although_an_operator_does_not_obey() {
     world.is_planning = true;
     world.run(4_500);
     let removing = |world: &mut World| {
-        world.controller(0).status().ids.iter().filter(|(.., used)| *used == UseOfId::Removing).count()
+        world.controller(0).status().ids.iter().filter(|(.., used)| *used == controller::Use::Removing).count()
     };
     assert!(removing(&mut world) >= 3, "it may still know them");
     world.run(6_000);

@@ -1,4 +1,4 @@
-//! A small network in one thread: operators with keepers, controllers, and messages that are lost, repeated and late.
+//! A small network in one thread: operators with keepers, controllers, and messages.
 
 use midflight_control::cache::keeper::Load;
 use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
@@ -169,20 +169,12 @@ enum Message {
     From(usize, ControlMessage),
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
-    pub(crate) lost: u64,
-    pub(crate) twice: u64,
-    pub(crate) late: u64,
-}
-
 pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) network: Arc<Network>,
     pub(crate) config: ControllerConfig,
     pub(crate) nodes: Vec<Node>,
     pub(crate) controllers: Vec<Option<Controller>>,
-    pub(crate) faults: Faults,
     /// This controller and this operator cannot reach each other.
     pub(crate) cut: BTreeSet<(usize, usize)>,
     pub(crate) events: Vec<(usize, Event)>,
@@ -207,7 +199,6 @@ impl World {
             config,
             nodes: Vec::new(),
             controllers: Vec::new(),
-            faults: Faults::default(),
             cut: BTreeSet::new(),
             events: Vec::new(),
             requests_per_step: 1,
@@ -293,15 +284,8 @@ impl World {
         self.controllers[place].as_mut().unwrap()
     }
 
-    fn send(&mut self, controller: usize, make: impl Fn() -> Message) {
-        let copies = 1 + u64::from(self.draw() % 100 < self.faults.twice);
-        for _ in 0..copies {
-            if self.draw() % 100 < self.faults.lost {
-                continue;
-            }
-            let late = self.draw() % (self.faults.late * MS + 1);
-            self.flying.push((self.now + MS + late, controller, make()));
-        }
+    fn send(&mut self, controller: usize, message: Message) {
+        self.flying.push((self.now + MS, controller, message));
     }
 
     fn deliver(&mut self) {
@@ -348,7 +332,7 @@ impl World {
         for id in std::mem::take(&mut self.nodes[operator].switch.labelled) {
             self.check_label(operator, id);
         }
-        self.send(controller, || Message::From(operator, answer.clone()));
+        self.send(controller, Message::From(operator, answer));
     }
 
     /// N7: an id that begins to serve has been no label for as long as an answer takes.
@@ -387,20 +371,14 @@ impl World {
         while let Some(event) = controller.poll_event() {
             if let (Event::PlanWanted(wanted), true) = (&event, self.is_planning) {
                 let options = Options { methods: Use::FirstFit, ..Options::default() };
-                let late = self.draw() % (self.faults.late * 4 * MS + 1);
-                let plan = match self.draw() % 20 {
-                    // The planner may be wrong.
-                    0 if self.faults.lost > 0 => Plan { rsnodes: vec![Some(99); wanted.instance.groups().len()] },
-                    1 if self.faults.lost > 0 => Plan { rsnodes: vec![] },
-                    _ => wanted.solve(&options),
-                };
-                self.plans.push((self.now + STEP + late, place, wanted.number, plan));
+                let plan = wanted.solve(&options);
+                self.plans.push((self.now + STEP, place, wanted.number, plan));
             }
             self.has_failed |= matches!(event, Event::OperatorFailed { .. });
             self.events.push((place, event));
         }
         while let Some((operator, message)) = controller.poll_transmit() {
-            self.send(place, || Message::To(operator, message.clone()));
+            self.send(place, Message::To(operator, message));
         }
         self.controllers[place] = Some(controller);
     }

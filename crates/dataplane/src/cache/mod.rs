@@ -226,28 +226,6 @@ mod tests {
         Rule::Host { ip: [10, 0, 0, number].into(), rack: 1, group: Some(1) }
     }
 
-    #[test]
-    fn an_order_says_what_it_was_made_of() {
-        let address = SocketAddr::from(([10, 0, 0, 1], 7000));
-        for rule in [
-            Rule::Own { rack: None, selector: Some(address) },
-            Rule::Own { rack: Some(0), selector: None },
-            Rule::Rack { rack: 1, operator: Some(address), marker: 7 },
-            Rule::Rack { rack: 1, operator: None, marker: 0 },
-            host(1),
-            Rule::Host { ip: [10, 0, 0, 1].into(), rack: 1, group: None },
-            Rule::Server { address, rack: 1 },
-            Rule::Operator(address),
-            Rule::Gone(address),
-            Rule::RsNode { id: 2, operator: None },
-            Rule::Serve(2),
-            Rule::Group { group: 1, rsnode: Some(1) },
-            Rule::Group { group: 1, rsnode: None },
-        ] {
-            assert_eq!(RuleOrder::from(rule).rule(), Some(rule));
-        }
-    }
-
     /// N8: a rule that does not fit changes nothing.
     #[test]
     fn n8_rules_beyond_a_bound_are_refused() {

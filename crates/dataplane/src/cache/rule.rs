@@ -2,14 +2,17 @@
 
 use super::TIERS_MAX;
 use midflight_wire::Address;
+use midflight_wire::cache::control::RuleRecord;
 use midflight_wire::cache::{CANDIDATES_MAX, ILLEGAL_RSNODE, NO_RSNODE};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use zerocopy::FromZeros;
 
 /// `MF_NO_RACK`: operator without hosts.
 const NO_RACK: u16 = 65535;
 /// `MF_NO_GROUP`: host that sends no requests.
 const NO_GROUP: u16 = 65535;
+/// The address in a record that has none.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A rule. Racks and groups are numbered from 0, RSNode ids from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +156,13 @@ impl From<Rule> for RuleOrder {
     }
 }
 
+impl From<&RuleRecord> for RuleOrder {
+    fn from(record: &RuleRecord) -> Self {
+        let RuleRecord { what, rack, group, rsnode, marker, address } = *record;
+        Self { what, rack, group, rsnode, marker, address: address.into(), ..Self::new_zeroed() }
+    }
+}
+
 impl std::fmt::Debug for RuleOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.rule(), self.counted_group()) {
@@ -204,6 +214,15 @@ impl RuleOrder {
     #[must_use]
     pub fn selectors(selectors: u32) -> Self {
         Self { what: What::Selectors as u8, number: selectors, ..Self::new_zeroed() }
+    }
+
+    /// The rule that it sets, as a controller's record.
+    #[must_use]
+    pub fn record(&self) -> RuleRecord {
+        let Self { what, rack, group, rsnode, marker, .. } = *self;
+        let address = SocketAddr::from(self.address);
+        let address = if address.ip().is_unspecified() { NOWHERE } else { address };
+        RuleRecord { what, rack, group, rsnode, marker, address }
     }
 
     /// The rule that it sets, for engines in Rust; `None` if it sets none.

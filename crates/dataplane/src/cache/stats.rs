@@ -14,10 +14,13 @@ pub(super) const KIND_NAMES: [&str; KINDS] = ["version", "request", "response", 
 /// Counts of an operator: `struct mf_cache_stats`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stats {
     /// Datagrams with a valid start, by kind.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub packets: [u64; KINDS],
     /// Datagrams by the number of their [`Verdict`].
+    #[cfg_attr(feature = "serde", serde(skip, default = "zeros"))]
     pub reasons: [u64; Verdict::COUNT],
     /// Requests of this rack's hosts whose group has a known RSNode.
     pub labelled: u64,
@@ -50,5 +53,11 @@ pub struct Stats {
     /// Requests whose answer timed out.
     pub expired: u64,
     /// Requests in flight now.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub under_way: u64,
+}
+
+#[cfg(feature = "serde")]
+fn zeros<const N: usize>() -> [u64; N] {
+    [0; N]
 }

@@ -10,17 +10,16 @@ mod tests;
 
 pub use state::{LinkCounters, LinkEvent};
 
-use crate::driver::spawn;
+use crate::background::{Background, runtime};
 use crate::error::Error;
 use midflight_endpoint::{Lane, Link, MESSAGE_MAX};
 use state::Shared;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 /// Identity and bounds of a node's links.
@@ -63,11 +62,10 @@ pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
 /// The links of a node. Dropping it closes them.
 #[derive(Debug)]
 pub struct Links {
+    _background: Background,
     shared: Arc<Shared>,
     peers: watch::Sender<BTreeMap<u64, SocketAddr>>,
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Links {
@@ -81,23 +79,19 @@ impl Links {
         options: LinkOptions,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let failed = |source| Error::Resources { what: "start the links to peers", source };
-        let address = listener.local_addr().map_err(failed)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let what = "start the links to peers";
+        let address = listener.local_addr().map_err(|source| Error::Resources { what, source })?;
+        let runtime = runtime(what)?;
         let shared = Arc::new(Shared::new(options, Box::new(wake)));
         let (peers, wanted) = watch::channel(BTreeMap::new());
-        let (stop, stopped) = oneshot::channel();
         let of_thread = Arc::clone(&shared);
-        let thread = spawn("mf-links", move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    error = accept(listener, &of_thread) => tracing::error!("links from peers on {address}: {error}"),
-                    () = connect(&of_thread, wanted) => {}
-                    _ = stopped => {}
-                }
-            });
-        })?;
-        Ok(Self { shared, peers, address, stop: Some(stop), thread: Some(thread) })
+        let run = async move || {
+            tokio::select! {
+                error = accept(listener, &of_thread) => tracing::error!("links from peers on {address}: {error}"),
+                () = connect(&of_thread, wanted) => {}
+            }
+        };
+        Ok(Self { _background: Background::start("mf-links", runtime, run)?, shared, peers, address })
     }
 
     /// The listening address.
@@ -149,16 +143,7 @@ impl Links {
     /// Counts by name.
     #[must_use]
     pub fn counters(&self) -> LinkCounters {
-        self.shared.counters()
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.shared.counts.read()
     }
 }
 

@@ -32,43 +32,30 @@ pub enum LinkEvent {
     Message(Link, Vec<u8>),
 }
 
-/// Counts of links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounters {
-    /// Refused: another cluster or replica set.
-    pub foreign: u64,
-    /// Refused: meant for another node.
-    pub not_for_us: u64,
-    /// Refused: there is already a link to that peer.
-    pub second: u64,
-    /// Refused: too many links to non-peers, or too many events not taken.
-    pub too_many: u64,
-    /// Refused: not a valid hello.
-    pub malformed: u64,
-    /// Broken: the next message was too long.
-    pub too_long: u64,
-    /// Closed: no hello in time.
-    pub silent: u64,
-    /// Failed attempts to connect.
-    pub not_reached: u64,
-    /// Broken links.
-    pub broken: u64,
-    /// Messages for a link that was down.
-    pub late: u64,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) foreign: AtomicU64,
-    pub(super) not_for_us: AtomicU64,
-    pub(super) second: AtomicU64,
-    pub(super) too_many: AtomicU64,
-    pub(super) malformed: AtomicU64,
-    pub(super) too_long: AtomicU64,
-    pub(super) silent: AtomicU64,
-    pub(super) not_reached: AtomicU64,
-    broken: AtomicU64,
-    late: AtomicU64,
+midflight_endpoint::counters! {
+    /// Counts of links.
+    pub struct LinkCounters {
+        /// Refused: another cluster or replica set.
+        pub foreign,
+        /// Refused: meant for another node.
+        pub not_for_us,
+        /// Refused: there is already a link to that peer.
+        pub second,
+        /// Refused: too many links to non-peers, or too many events not taken.
+        pub too_many,
+        /// Refused: not a valid hello.
+        pub malformed,
+        /// Broken: the next message was too long.
+        pub too_long,
+        /// Closed: no hello in time.
+        pub silent,
+        /// Failed attempts to connect.
+        pub not_reached,
+        /// Broken links.
+        pub broken,
+        /// Messages for a link that was down.
+        pub late,
+    } counted by Counts
 }
 
 pub(super) fn count(counter: &AtomicU64) {
@@ -254,24 +241,6 @@ impl Shared {
         if sending.bytes < self.options.room && std::mem::take(&mut sending.is_awaited) {
             drop(sending);
             (self.wake)();
-        }
-    }
-
-    pub(super) fn counters(&self) -> LinkCounters {
-        let Counts { foreign, not_for_us, second, too_many, malformed, too_long, silent, not_reached, broken, late } =
-            &self.counts;
-        let read = |counter: &AtomicU64| counter.load(Relaxed);
-        LinkCounters {
-            foreign: read(foreign),
-            not_for_us: read(not_for_us),
-            second: read(second),
-            too_many: read(too_many),
-            malformed: read(malformed),
-            too_long: read(too_long),
-            silent: read(silent),
-            not_reached: read(not_reached),
-            broken: read(broken),
-            late: read(late),
         }
     }
 }

@@ -234,11 +234,9 @@ fn an_agent_starts_before_its_backend_and_serves_when_that_is_there() {
     let agent = start(options(&format!("memcached://{address}")));
     assert!(agent.report().backend_is_gone.is_some_and(|why| why.contains("refused")));
     let mut asker = Asker::new(agent.local_addr());
-    let begin = Instant::now();
     for _ in 0..100 {
         assert_eq!(asker.ask(&get("one")), Back::Refused);
     }
-    assert!(begin.elapsed() < Duration::from_secs(1), "refused at once: {:?}", begin.elapsed());
     let mut stream = Stream::connect(agent.local_addr());
     assert_eq!(stream.refusal(&get("one")), "the backend is not there");
     let counters = agent.report().counters;

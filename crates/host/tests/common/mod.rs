@@ -3,8 +3,6 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-pub(crate) mod relay;
-
 use midflight_host::{Client, ClientOptions, Executor, ExecutorBuilder, Switch, SwitchConfig, TaskError, TaskOutcome};
 use std::net::SocketAddr;
 use std::time::Duration;

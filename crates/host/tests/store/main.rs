@@ -5,9 +5,11 @@
 mod direct;
 mod world;
 
-use midflight_host::store::Cas;
 use midflight_host::store::replica::{ReplicaOrder, ReplicaProcess};
-use midflight_store::replica::{Member, Role};
+use midflight_host::store::{Answer, Cas, Failure, Operation, Reached, StoreClient, StoreError};
+use midflight_store::replica::Role;
+use std::net::UdpSocket;
+use std::time::Duration;
 use world::{World, wait_until};
 
 #[test]
@@ -52,35 +54,6 @@ fn r2_r5_what_was_acknowledged_survives_the_leader_and_a_restart_of_all() {
     (0..3).for_each(|i| world.start_replica(i));
     assert_eq!(client.get("a"), Ok(Some(b"2".to_vec())));
     assert_eq!(client.incr("a", 1), Ok(3));
-}
-
-#[test]
-fn r2_a_replica_without_its_disk_comes_back_under_a_new_identity() {
-    let mut world = World::start("store-join");
-    let client = world.client();
-    client.put("a", "1").unwrap();
-    let leader = world.leader();
-    let lost = (leader + 1) % 3;
-    world.replicas[lost] = None;
-    let order = |order| world.replicas[leader].as_ref().unwrap().order(order);
-    order(ReplicaOrder::Remove(world.members[lost].id)).unwrap();
-    let members = || world.replicas[leader].as_ref().unwrap().report().status.members;
-    wait_until("the lost one is no member", || members().len() == 2);
-
-    let new = Member { id: 4, slot: lost as u8, ..world.members[lost].clone() };
-    let mut options = world.options(&new, Vec::new());
-    options.config.contacts = world.members.clone();
-    let joined = ReplicaProcess::start(options, || ()).unwrap();
-    assert_eq!(joined.report().status.role, Role::Outside);
-    order(ReplicaOrder::Add(new)).unwrap();
-    wait_until("the new one has all data", || {
-        let status = joined.report().status;
-        status.role == Role::Follower && status.keys == 1
-    });
-    let error = order(ReplicaOrder::Remove(9)).unwrap_err().to_string();
-    assert!(error.starts_with("no member has the id 9"), "{error}");
-    world.replicas[(leader + 2) % 3] = None;
-    assert_eq!(client.incr("a", 1), Ok(2), "the new one is of the quorum");
 }
 
 #[test]
@@ -138,4 +111,34 @@ fn r7_a_directory_of_another_replica_is_refused() {
     foreign.data = world.data.join("2");
     let error = ReplicaProcess::start(foreign, || ()).unwrap_err().to_string();
     assert!(error.contains("/2: the file ") && error.contains("give this node its own data directory"), "{error}");
+}
+
+#[test]
+fn operations_that_are_not_waited_for_end_by_themselves() {
+    let world = World::start("store-handles");
+    let client = world.client();
+    let put = |key: u8| client.submit(Operation::Put { key: vec![b'k', key], value: vec![key] }).unwrap();
+    let handles: Vec<_> = (0..100).map(put).collect();
+    wait_until("all have ended", || handles.iter().all(|handle| handle.has_ended()));
+    assert_eq!(client.open(), 0);
+    for handle in handles {
+        assert_eq!((handle.wait(), handle.wait_timeout(Duration::ZERO)), (Ok(Answer::Done), Some(Ok(Answer::Done))));
+    }
+}
+
+#[test]
+fn what_has_no_answer_fails_in_time_and_at_the_latest_when_the_client_closes() {
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let client = StoreClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect().unwrap();
+    let error = client.put("a", "1").unwrap_err();
+    assert_eq!(
+        error,
+        StoreError::Failed(Failure::TimedOut { was_sent: false, reached: Reached::Nobody }),
+        "its client id was never opened"
+    );
+    assert!(!error.is_unknown());
+    let read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
+    assert_eq!(read.wait_timeout(Duration::from_millis(1)), None);
+    client.close();
+    assert_eq!(read.wait(), Err(StoreError::Closed));
 }

@@ -3,9 +3,11 @@ use midflight_endpoint::config::{OutOfRange, in_range};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_wire::store::{KGROUP_BITS_MAX, REPLICAS_MAX};
+use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 /// A replica as its peers and the switches know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,20 +75,31 @@ impl Habits {
 }
 
 /// How reads are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// By every consistent replica, as the switch decides (FLAIR).
+    #[default]
     Flair,
     /// By the leader, after a quorum round per batch (Raft's ReadIndex).
     Raft,
     /// By the leader under its lease (FLAIR's Opt. Raft).
     LeaderLease,
     /// By any replica; a follower asks the leader for the index to apply first (as in etcd and TiKV).
+    #[serde(rename = "follower-readindex")]
     FollowerReadIndex,
     /// By any replica; a follower needs a lease, which each write revokes for its key group (FLAIR's FLeases).
     FollowerLease,
     /// By the only replica of the set, without any round; a baseline for the cost of replication.
     Unreplicated,
+}
+
+impl FromStr for Mode {
+    type Err = serde::de::value::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::deserialize(name.into_deserializer())
+    }
 }
 
 impl Mode {

@@ -69,30 +69,6 @@ fn r5_by_read_index_a_follower_without_its_leader_refuses() {
     assert_eq!(world.get(1, "a"), done("one"));
 }
 
-/// R1: the leader answers a write only when no follower can show the old value.
-#[test]
-fn r1_a_holder_that_does_not_acknowledge_is_waited_out() {
-    let (mut world, client) = ready(Mode::FollowerLease, 3);
-    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
-    world.run(50 * MS);
-    let (leader, [cut, _]) = (world.leader().unwrap(), followers(&world));
-    world.link(leader, cut, false);
-    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), None, "a holder has not acknowledged");
-    world.run(60 * MS);
-    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), None, "its lease may hold");
-    assert_eq!(world.get(1, "a"), done("one"), "nobody shows what is not acknowledged");
-    world.run(45 * MS);
-    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
-    for _ in 0..20 {
-        assert_eq!(world.get(1, "a"), done("two"));
-    }
-    world.link(leader, cut, true);
-    world.run(200 * MS);
-    let before = world.replica(cut).counters().reads_served;
-    world.read_often(1, "a", MS, 40 * MS);
-    assert!(world.replica(cut).counters().reads_served > before, "it has caught up, and a lease again");
-}
-
 /// A write revokes the leases of its own key group only.
 #[test]
 fn r6_other_key_groups_keep_their_leases() {

@@ -28,31 +28,6 @@ fn r5_a_slow_disk_of_the_leader_delays_neither_writes_nor_reads() {
 }
 
 #[test]
-fn r2_what_is_answered_before_the_leaders_disk_has_it_survives_that_leader() {
-    let (mut world, client, leader) = with_slow_leader(1_000_000 * MS);
-    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
-    world.kill(leader);
-    world.slow_disks.clear();
-    world.run(500 * MS);
-    assert_eq!(world.get(1, "a"), done("one"));
-    world.start(leader);
-    world.run(500 * MS);
-    let other = world.leader().unwrap();
-    assert_ne!(other, leader, "it lacks the write, and nobody has voted for it");
-    assert_eq!(world.replica(leader).status(0).applied, world.replica(other).status(0).applied);
-}
-
-/// The leader counts for an entry only once its disk has it. With one follower gone, it is needed.
-#[test]
-fn r2_an_entry_counts_for_the_leader_only_when_its_disk_has_it() {
-    let (mut world, client, leader) = with_slow_leader(SLOW);
-    world.kill(leader % 3 + 1);
-    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), None);
-    world.run(SLOW);
-    assert_eq!(world.get(1, "a"), done("one"));
-}
-
-#[test]
 fn a_lone_write_costs_the_leader_one_sync() {
     let (mut world, client) = ready(3);
     let leader = world.leader().unwrap();

@@ -6,36 +6,27 @@ use crate::PACKET_MAX;
 use zerocopy::FromBytes;
 
 /// Why a datagram is malformed, with the names of `verdict.h` and `cache_verdict.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reject {
     /// Shorter than its parts.
+    #[error("truncated")]
     Truncated,
     /// Longer than the largest datagram.
+    #[error("trailing")]
     Trailing,
     /// Not a NetRS packet.
+    #[error("bad_magic")]
     BadMagic,
     /// Another version of the format, with its number.
+    #[error("bad_version")]
     BadVersion(u8),
     /// An undefined kind.
+    #[error("unknown_operation")]
     UnknownOperation,
     /// A status that exceeds the bound.
+    #[error("long_status")]
     LongStatus,
 }
-
-impl std::fmt::Display for Reject {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "truncated",
-            Self::Trailing => "trailing",
-            Self::BadMagic => "bad_magic",
-            Self::BadVersion(_) => "bad_version",
-            Self::UnknownOperation => "unknown_operation",
-            Self::LongStatus => "long_status",
-        })
-    }
-}
-
-impl std::error::Error for Reject {}
 
 /// A well-formed packet, borrowed from its datagram.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Each format is described in this crate, in C headers and in the docs. These tests compare the three.
 
 use crate::formats::{Format, Layouts, Numbers, formats, with_header};
-use midflight_wire::Header;
+use midflight_wire::{Field, Header};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -111,6 +111,27 @@ pub(crate) fn table_after(page: &str, after: &str) -> Vec<Vec<String>> {
         .collect();
     assert!(!rows.is_empty(), "no table behind {after:?}");
     rows
+}
+
+/// The page of streams has a table for each structure whose name begins with `prefix`.
+pub(crate) fn assert_page_has(prefix: &str, structures: &[(&str, usize, Vec<Field>)]) {
+    let page = read("docs/cache-wire.md");
+    let documented = page.lines().filter(|line| line.starts_with(&format!("**`{prefix}"))).count();
+    assert_eq!(documented, structures.len());
+    for (name, size, fields) in structures {
+        let rows = table_after(&page, &format!("**`{name}`**, {size} bytes"));
+        let rows: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[1].clone(), row[2].clone())).collect();
+        let ours = fields.iter().map(|f| (f.offset.to_string(), f.size.to_string(), format!("`{}`", f.name)));
+        assert_eq!(rows, ours.collect::<Vec<_>>(), "{name}");
+    }
+}
+
+/// A stream may deliver a message in pieces, and the next one with it. `length` is that of what was read.
+pub(crate) fn assert_read_as_a_whole(name: &str, message: &[u8], length: impl Fn(&[u8]) -> Option<usize>) {
+    for part in 0..message.len() {
+        assert_eq!(length(&message[..part]), None, "{name}: {part} bytes");
+    }
+    assert_eq!(length(&[message, b"the next one"].concat()), Some(message.len()), "{name}");
 }
 
 fn docs_layouts(page: &str) -> Layouts {

@@ -1,6 +1,6 @@
 //! The messages between a cache's client and an agent: golden ones, the tables of their page, random bytes.
 
-use crate::agreement::{read, table_after};
+use crate::agreement::{assert_page_has, assert_read_as_a_whole, read, table_after};
 use crate::golden;
 use midflight_wire::cache::backend::*;
 use proptest::collection::vec;
@@ -62,15 +62,7 @@ fn golden_requests_and_answers_of_a_backend_are_written_and_read() {
 
 #[test]
 fn the_page_has_every_structure_of_a_backend() {
-    let page = read(PAGE);
-    let documented = page.lines().filter(|line| line.starts_with("**`Backend")).count();
-    assert_eq!(documented, structures().len());
-    for (name, size, fields) in structures() {
-        let rows = table_after(&page, &format!("**`{name}`**, {size} bytes"));
-        let rows: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[1].clone(), row[2].clone())).collect();
-        let ours = fields.iter().map(|f| (f.offset.to_string(), f.size.to_string(), format!("`{}`", f.name)));
-        assert_eq!(rows, ours.collect::<Vec<_>>(), "{name}");
-    }
+    assert_page_has("Backend", &structures());
 }
 
 #[test]
@@ -105,26 +97,13 @@ fn the_page_has_the_bounds_of_a_backend() {
     assert!(page.contains(&format!("This is version {BACKEND_VERSION} of what a client and an [agent")));
 }
 
-/// A stream may deliver a message in pieces.
 #[test]
 fn a_request_or_an_answer_is_read_once_it_is_there_as_a_whole() {
     for (name, _, request) in requests() {
-        let mut bytes = asked(&request);
-        for length in 0..bytes.len() {
-            assert_eq!(parse_request(&bytes[..length]), Ok(None), "{name}: {length} bytes");
-        }
-        let length = bytes.len();
-        bytes.extend_from_slice(b"the next one");
-        assert_eq!(parse_request(&bytes), Ok(Some((request, length))), "{name}");
+        assert_read_as_a_whole(name, &asked(&request), |bytes| parse_request(bytes).unwrap().map(|read| read.1));
     }
     for (name, _, answer) in answers() {
-        let mut bytes = told(&answer);
-        for length in 0..bytes.len() {
-            assert_eq!(parse_answer(&bytes[..length]), Ok(None), "{name}: {length} bytes");
-        }
-        let length = bytes.len();
-        bytes.extend_from_slice(b"the next one");
-        assert_eq!(parse_answer(&bytes), Ok(Some((answer, length))), "{name}");
+        assert_read_as_a_whole(name, &told(&answer), |bytes| parse_answer(bytes).unwrap().map(|read| read.1));
     }
 }
 

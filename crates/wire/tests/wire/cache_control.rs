@@ -1,14 +1,12 @@
 //! The messages between a cache controller and its operators: golden ones, the tables of their page, random bytes.
 
-use crate::agreement::{read, table_after};
+use crate::agreement::{assert_page_has, assert_read_as_a_whole};
 use crate::golden;
 use midflight_wire::cache::control::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::net::SocketAddr;
-
-const PAGE: &str = "docs/cache-wire.md";
 
 fn at(text: &str) -> SocketAddr {
     text.parse().unwrap()
@@ -114,28 +112,13 @@ fn golden_messages_of_a_controller_are_written_and_read() {
 
 #[test]
 fn the_page_has_every_structure() {
-    let page = read(PAGE);
-    let documented = page.lines().filter(|line| line.starts_with("**`Control")).count();
-    assert_eq!(documented, structures().len());
-    for (name, size, fields) in structures() {
-        let rows = table_after(&page, &format!("**`{name}`**, {size} bytes"));
-        let rows: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[1].clone(), row[2].clone())).collect();
-        let ours = fields.iter().map(|f| (f.offset.to_string(), f.size.to_string(), format!("`{}`", f.name)));
-        assert_eq!(rows, ours.collect::<Vec<_>>(), "{name}");
-    }
+    assert_page_has("Control", &structures());
 }
 
-/// A stream may deliver a message in pieces.
 #[test]
 fn a_message_is_read_once_it_is_there_as_a_whole() {
     for (name, _, message) in messages() {
-        let mut bytes = written(&message);
-        for length in 0..bytes.len() {
-            assert_eq!(parse(&bytes[..length]), Ok(None), "{name}: {length} bytes");
-        }
-        let length = bytes.len();
-        bytes.extend_from_slice(b"the next one");
-        assert_eq!(parse(&bytes).map(|read| read.map(|read| read.1)), Ok(Some(length)), "{name}");
+        assert_read_as_a_whole(name, &written(&message), |bytes| parse(bytes).unwrap().map(|read| read.1));
     }
 }
 

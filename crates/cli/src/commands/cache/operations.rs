@@ -1,17 +1,14 @@
 //! `midflight cache get|set|delete`: one operation.
 
-use anyhow::{Context, Result};
+use crate::commands::one_key::{self, of_json};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_host::cache::VALUE_MAX;
 use midflight_terminal::cache::WhichCache;
-use midflight_terminal::{stdout, usage};
+use midflight_terminal::usage;
 use serde_json::{Value, json};
-use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Refuses a longer value instead of cutting it.
-const STDIN_MAX: u64 = VALUE_MAX as u64 + 1;
 
 /// The options of each.
 #[derive(ClapArgs)]
@@ -25,21 +22,11 @@ struct Common {
 
 impl Common {
     fn print(&self, text: &[u8], answer: &Value) -> Result<ExitCode> {
-        if self.json {
-            stdout::print(&format!("{answer}\n"))?;
-        } else {
-            stdout::print_bytes(text)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        one_key::print(self.json, true, text, answer)
     }
 
     fn not_found(&self) -> Result<ExitCode> {
-        if self.json {
-            stdout::print(&format!("{}\n", json!({ "found": false })))?;
-        } else {
-            eprintln!("not found");
-        }
-        Ok(ExitCode::from(usage::NO))
+        one_key::not_found(self.json)
     }
 }
 
@@ -84,7 +71,7 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        let value = value(&self.value)?;
+        let value = if self.value == "-" { one_key::stdin(VALUE_MAX as u64)? } else { self.value.clone().into_bytes() };
         self.common.cache.connect()?.set(&self.key, value, self.flags, self.expiry)?;
         self.common.print(b"", &json!({ "done": true }))
     }
@@ -104,22 +91,5 @@ impl Delete {
             return self.common.print(b"", &json!({ "found": true }));
         }
         self.common.not_found()
-    }
-}
-
-fn value(argument: &str) -> Result<Vec<u8>> {
-    if argument != "-" {
-        return Ok(argument.as_bytes().to_vec());
-    }
-    let mut value = Vec::new();
-    std::io::stdin().take(STDIN_MAX).read_to_end(&mut value).context("cannot read the value from stdin")?;
-    Ok(value)
-}
-
-/// An object with hexadecimal digits if the value is not UTF-8.
-fn of_json(value: &[u8]) -> Value {
-    match std::str::from_utf8(value) {
-        Ok(text) => text.into(),
-        Err(_) => json!({ "hex": value.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
     }
 }

@@ -180,13 +180,6 @@ mod tests {
         assert_eq!(report.summary("interrupted: ").unwrap(), expected);
     }
 
-    #[test]
-    fn nothing_is_said_where_all_went_well() {
-        let mut report = Report::new("line");
-        report.add(1, &ran(0));
-        assert_eq!(report.summary(""), None);
-    }
-
     fn numbers(all: impl IntoIterator<Item = u64>) -> String {
         let mut numbers = Numbers::default();
         all.into_iter().for_each(|number| numbers.add(number));

@@ -273,22 +273,6 @@ mod tests {
         Format { ends: Ends { separator: b'\n', crlf: false }, columns: None }
     }
 
-    /// Arguments of all commands, each command's joined by spaces.
-    fn all(line: &str, format: Format) -> Vec<String> {
-        let (_, groups) = split(&words(line)).unwrap();
-        let mut entries = Entries::open(&groups, format).unwrap();
-        let next = || entries.next().unwrap();
-        std::iter::from_fn(next).map(|entry| String::from_utf8(entry.arguments.join(&b' ')).unwrap()).collect()
-    }
-
-    #[test]
-    fn sources_combine_and_the_last_one_changes_fastest() {
-        assert_eq!(all("echo ::: a b", lines()), ["a", "b"]);
-        assert_eq!(all("::: a b ::: 1 2 3", lines()), ["a 1", "a 2", "a 3", "b 1", "b 2", "b 3"]);
-        assert_eq!(all("::: a b :::+ x y z ::: 1 2", lines()), ["a x 1", "a x 2", "b y 1", "b y 2"]);
-        assert_eq!(all("::: a ::: ", lines()), ["a "]);
-    }
-
     #[test]
     fn columns_are_arguments_of_their_own() {
         let columns = Format { columns: Some(Regex::new(", ?").unwrap()), ..lines() };
@@ -307,14 +291,6 @@ mod tests {
         let row = columns.row(Record { number: 1, text: b",".repeat(1000), length: 1000 });
         assert!(row.bytes() >= 1001 * size_of::<Vec<u8>>(), "{}", row.bytes());
         assert!(lines().row(Record { number: 1, text: vec![b'a'], length: 1 }).bytes() >= 100);
-    }
-
-    #[test]
-    fn the_template_ends_at_the_first_marker() {
-        let (template, groups) = split(&words("echo {} ::: a :::: file1 file2")).unwrap();
-        assert_eq!(template, ["echo", "{}"]);
-        assert_eq!(groups.len(), 3);
-        assert_eq!(groups[2], [Source::File("file2".into())]);
     }
 
     #[test]

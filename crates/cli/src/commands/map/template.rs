@@ -248,13 +248,6 @@ mod tests {
     }
 
     #[test]
-    fn a_template_takes_the_line_at_each_place_or_behind_it() {
-        assert_eq!(expand("cp {} {}.bak", &["b c"]), "cp 'b c' 'b c'.bak");
-        assert_eq!(expand("echo", &["it's"]), "echo 'it'\\''s'");
-        assert_eq!(expand("", &["echo a | wc"]), "echo a | wc");
-    }
-
-    #[test]
     fn each_form_of_a_path() {
         let forms = "{} {.} {/} {//} {/.}";
         assert_eq!(expand(forms, &["a/b.c/d.tar.gz"]), "a/b.c/d.tar.gz a/b.c/d.tar d.tar.gz a/b.c d.tar");

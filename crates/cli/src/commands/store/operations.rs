@@ -1,17 +1,17 @@
 //! `midflight store get|put|del|cas|incr|exists`: one operation.
 
 use super::escape;
-use anyhow::{Context, Result, ensure};
+use crate::commands::one_key::{self, of_json};
+use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_host::store::{self, StoreClient, StoreError};
 use midflight_terminal::store::WhichStore;
 use midflight_terminal::units::thousands;
-use midflight_terminal::{stdout, usage};
+use midflight_terminal::usage;
 use midflight_wire::store::DATA_MAX;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -42,8 +42,7 @@ impl Common {
         if argument != "-" {
             return self.bytes(argument);
         }
-        let mut value = Vec::new();
-        std::io::stdin().take(STDIN_MAX + 1).read_to_end(&mut value).context("cannot read the value from stdin")?;
+        let value = one_key::stdin(STDIN_MAX)?;
         let most = format!("a key and its values have together at most {} bytes", thousands(DATA_MAX as u64));
         ensure!(value.len() as u64 <= STDIN_MAX, "the value on stdin has more than {} KiB: {most}", STDIN_MAX >> 10);
         Ok(value)
@@ -57,20 +56,12 @@ impl Common {
         Ok(self.store.client()?.lanes(1).connect()?)
     }
 
-    /// The exit code is 0 if `is_yes`.
     fn print(&self, is_yes: bool, text: &[u8], answer: &Value) -> Result<ExitCode> {
-        if self.json {
-            stdout::print(&format!("{answer}\n"))?;
-        } else if is_yes {
-            stdout::print_bytes(text)?;
-        } else {
-            eprint!("{}", String::from_utf8_lossy(text));
-        }
-        Ok(ExitCode::from(if is_yes { 0 } else { usage::NO }))
+        one_key::print(self.json, is_yes, text, answer)
     }
 
     fn not_found(&self) -> Result<ExitCode> {
-        self.print(false, b"not found\n", &json!({ "found": false }))
+        one_key::not_found(self.json)
     }
 }
 
@@ -208,12 +199,4 @@ fn of_write(error: StoreError) -> anyhow::Error {
         return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
     }
     error.into()
-}
-
-/// An object with hexadecimal digits if the value is not UTF-8.
-fn of_json(value: &[u8]) -> Value {
-    match std::str::from_utf8(value) {
-        Ok(text) => text.into(),
-        Err(_) => json!({ "hex": value.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
-    }
 }

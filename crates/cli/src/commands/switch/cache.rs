@@ -6,6 +6,7 @@ use anyhow::Result;
 use midflight_cache::rsnode::{Most, RsNodeConfig};
 use midflight_control::cache::Secret;
 use midflight_control::cache::operator::SelectorTable;
+use midflight_control::metrics::named;
 use midflight_control::watch::{CacheWatch, OperatorParts, SelectorView};
 use midflight_control::{CacheStatus, CacheTable, Config, EngineKind, ShellCounters};
 use midflight_dataplane::cache::{CacheConfig, CacheProgram, Selection, Stats};
@@ -32,7 +33,7 @@ impl SwitchProgram for CacheProgram {
     }
 
     fn status(stats: &Stats, _table: &CacheTable, _engine: &SwitchEngine) -> CacheStatus {
-        stats.into()
+        *stats
     }
 
     fn details(table: &CacheTable, _engine: &SwitchEngine) -> Details<Self> {
@@ -179,64 +180,34 @@ impl Beside for RunningParts {
     fn counters(&self) -> ShellCounters {
         let Some((selector, keeper)) = self.parts.get() else { return ShellCounters::new() };
         let of_selector = selector.iter().flat_map(|selector| {
-            let works = ("selector_works", u64::from(selector.incarnation().is_some()));
-            of_selector(&selector.report()).into_iter().chain([works])
+            let works = ("works", u64::from(selector.incarnation().is_some()));
+            named("selector_", of_selector(&selector.report()).into_iter().chain([works]))
         });
-        let all = of_selector.chain(of_keeper(&keeper.report()));
-        all.map(|(name, count)| (name.to_owned(), count)).collect()
+        of_selector.chain(named("control_", of_keeper(&keeper.report()))).collect()
     }
 }
 
 fn of_selector(report: &SelectorReport) -> Vec<(&'static str, u64)> {
     let SelectorReport { rsnode, disbelieved, under_way, packets, busy, ring_full, socket } = report;
-    vec![
-        ("selector_packets", *packets),
-        ("selector_busy_ns", u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX)),
-        ("selector_ring_full", *ring_full),
-        ("selector_under_way", *under_way as u64),
-        ("selector_selected", rsnode.selected),
-        ("selector_untracked", rsnode.untracked),
-        ("selector_unknown_group", rsnode.unknown_group),
-        ("selector_unknown_server", rsnode.unknown_server),
-        ("selector_waiting_full", rsnode.waiting_full),
-        ("selector_held_too_long", rsnode.held_too_long),
-        ("selector_answered", rsnode.answered),
-        ("selector_unmatched", rsnode.unmatched),
-        ("selector_without_status", rsnode.without_status),
-        ("selector_expired", rsnode.expired),
-        ("selector_foreign", rsnode.foreign),
-        ("selector_statuses_absurd", disbelieved.statuses_absurd),
-        ("selector_statuses_outdated", disbelieved.statuses_outdated),
-        ("selector_answers_unasked", disbelieved.answers_unasked),
-        ("selector_servers_unknown", disbelieved.servers_unknown),
-        ("selector_received", socket.received),
-        ("selector_kernel_dropped", socket.kernel_dropped),
-        ("selector_sent", socket.sent),
-        ("selector_send_errors", socket.send_errors + socket.send_too_long),
-        ("selector_send_blocked", socket.send_blocked),
-    ]
+    let own = [
+        ("packets", *packets),
+        ("busy_ns", u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX)),
+        ("ring_full", *ring_full),
+        ("under_way", *under_way as u64),
+        ("received", socket.received),
+        ("kernel_dropped", socket.kernel_dropped),
+        ("sent", socket.sent),
+        ("send_errors", socket.send_errors + socket.send_too_long),
+        ("send_blocked", socket.send_blocked),
+    ];
+    [own.to_vec(), rsnode.by_name(), disbelieved.by_name()].concat()
 }
 
 fn of_keeper(report: &KeeperReport) -> Vec<(&'static str, u64)> {
     let KeeperReport { term, rules, messages, streams, .. } = report;
-    vec![
-        ("control_term", term.number),
-        ("control_rules", *rules as u64),
-        ("control_asked", messages.asked),
-        ("control_sets", messages.sets),
-        ("control_repeated", messages.repeated),
-        ("control_older_term", messages.older_term),
-        ("control_impossible_term", messages.impossible_term),
-        ("control_other_incarnation", messages.other_incarnation),
-        ("control_out_of_sequence", messages.out_of_sequence),
-        ("control_orders_refused", messages.orders_refused),
-        ("control_swept", messages.swept),
-        ("control_not_of_a_controller", messages.foreign),
-        ("control_foreign", streams.foreign),
-        ("control_unproved", streams.unproved),
-        ("control_malformed", streams.malformed),
-        ("control_silent", streams.silent),
-        ("control_made_room", streams.made_room),
-        ("control_without_switch", streams.without_switch),
-    ]
+    let messages = messages.by_name().into_iter().map(|(name, count)| match name {
+        "foreign" => ("not_of_a_controller", count),
+        _ => (name, count),
+    });
+    messages.chain(streams.by_name()).chain([("term", term.number), ("rules", *rules as u64)]).collect()
 }

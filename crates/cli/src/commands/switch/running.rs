@@ -5,7 +5,7 @@ use super::program::SwitchProgram;
 use crate::http::Http;
 use anyhow::Result;
 use midflight_control::http::Source;
-use midflight_control::metrics::AnySnapshot;
+use midflight_control::metrics::{AnySnapshot, named};
 use midflight_control::watch::{Looking, Observer, OperatorParts};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
@@ -191,6 +191,5 @@ impl<P: SwitchProgram> Source for Seen<P> {
 }
 
 fn shell_counters<P: SwitchProgram>(switch: &Switch<P>) -> ShellCounters {
-    let all = switch.socket_counts().by_name().into_iter().chain(switch.shell_counts());
-    all.map(|(name, count)| (name.to_owned(), count)).collect()
+    named("", switch.socket_counts().by_name().into_iter().chain(switch.shell_counts())).collect()
 }

@@ -117,49 +117,50 @@ pub enum PlanRefused {
     },
 }
 
-/// Counters of messages, plans and statistics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ControllerCounters {
-    /// Reports that were accepted.
-    pub reports: u64,
-    /// Messages that came too late: after a newer one, or to an old question.
-    pub stale: u64,
-    /// Messages that no operator sends, or of an unknown operator.
-    pub foreign: u64,
-    /// Messages of operators that follow an impossible term: not accepted.
-    pub impossible_terms: u64,
-    /// Messages that operators refused.
-    pub refused: u64,
-    /// Orders that operators did not carry out; a repeated refusal is counted once.
-    pub orders_refused: u64,
-    /// SETs that were sent.
-    pub sets: u64,
-    /// SETs that were repeated.
-    pub repeats: u64,
-    /// Operators that failed.
-    pub failures: u64,
-    /// Takeovers by this controller.
-    pub takeovers: u64,
-    /// Times that it heard of a later term.
-    pub steps_down: u64,
-    /// Plans that were requested.
-    pub plans_wanted: u64,
-    /// Plans that were taken.
-    pub plans_taken: u64,
-    /// Plans that were not worth their moves.
-    pub plans_kept: u64,
-    /// Plans that were refused.
-    pub plans_refused: u64,
-    /// Plans that did not come in time.
-    pub plans_late: u64,
-    /// Counters of operators that went backwards: not used.
-    pub statistics_backwards: u64,
-    /// Absurd rates: not used.
-    pub statistics_absurd: u64,
-    /// Counts of traffic groups that the operator does not label: not used.
-    pub statistics_foreign: u64,
-    /// Accelerators that were overloaded.
-    pub overloads: u64,
-    /// RSNodes that were wanted while no id was free.
-    pub no_free_id: u64,
+midflight_endpoint::counters! {
+    /// Counters of messages, plans and statistics.
+    pub struct ControllerCounters {
+        /// Reports that were accepted.
+        pub reports,
+        /// Messages that came too late: after a newer one, or to an old question.
+        pub stale,
+        /// Messages that no operator sends, or of an unknown operator.
+        pub foreign,
+        /// Messages of operators that follow an impossible term: not accepted.
+        pub impossible_terms,
+        /// Messages that operators refused.
+        pub refused,
+        /// Orders that operators did not carry out; a repeated refusal is counted once.
+        pub orders_refused,
+        /// SETs that were sent.
+        pub sets,
+        /// SETs that were repeated.
+        pub repeats,
+        /// Operators that failed.
+        pub failures,
+        /// Takeovers by this controller.
+        pub takeovers,
+        /// Times that it heard of a later term.
+        pub steps_down,
+        /// Plans that were requested.
+        pub plans_wanted,
+        /// Plans that were taken.
+        pub plans_taken,
+        /// Plans that were not worth their moves.
+        pub plans_kept,
+        /// Plans that were refused.
+        pub plans_refused,
+        /// Plans that did not come in time.
+        pub plans_late,
+        /// Counters of operators that went backwards: not used.
+        pub statistics_backwards,
+        /// Absurd rates: not used.
+        pub statistics_absurd,
+        /// Counts of traffic groups that the operator does not label: not used.
+        pub statistics_foreign,
+        /// Accelerators that were overloaded.
+        pub overloads,
+        /// RSNodes that were wanted while no id was free.
+        pub no_free_id,
+    }
 }

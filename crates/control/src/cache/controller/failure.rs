@@ -155,7 +155,7 @@ impl Controller {
                 Some(instance) => {
                     let plan = Plan { rsnodes: self.target.clone() };
                     let failed = BTreeSet::from([operator]);
-                    self.target = rearrange(&instance, &plan, &failed).plan.rsnodes;
+                    self.target = rearrange(&instance, &plan, &failed).rsnodes;
                 }
                 // Without statistics, no other operator is known to have room.
                 None => self.target.iter_mut().filter(|target| **target == Some(operator)).for_each(|at| *at = None),

@@ -5,8 +5,9 @@ use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The state of an RSNode id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub enum Use {
     /// Operators learn of it.
     Preparing,
     /// Groups may be labelled with it.
@@ -17,6 +18,19 @@ pub(super) enum Use {
     Removing,
     /// Quarantined: no operator has had it since this time.
     Quarantined(Nanos),
+}
+
+impl Use {
+    /// In statuses.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Serving => "serving",
+            Self::Retiring(_) => "retiring",
+            Self::Removing => "removing",
+            Self::Quarantined(_) => "quarantined",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

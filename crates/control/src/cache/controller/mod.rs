@@ -30,7 +30,8 @@ mod status;
 
 pub use config::{ControllerConfig, Start};
 pub use event::{ControllerCounters, Event, Failure, PlanRefused, PlanWanted};
-pub use status::{OperatorStatus, Role, Status, UseOfId};
+pub use ids::Use;
+pub use status::{OperatorStatus, Role, Status};
 
 use super::TERM_LEAP;
 use super::network::Network;

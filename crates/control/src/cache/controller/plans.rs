@@ -120,9 +120,9 @@ impl Controller {
         }
         let old = Plan { rsnodes: self.target.clone() };
         let decision = decide(&asked.instance, &old, plan, self.config.hysteresis);
-        match &decision {
-            Decision::Keep { .. } => self.counters.plans_kept += 1,
-            Decision::Take { .. } => {
+        match decision {
+            Decision::Keep => self.counters.plans_kept += 1,
+            Decision::Take => {
                 self.counters.plans_taken += 1;
                 self.target.clone_from(&plan.rsnodes);
                 self.is_deployed = false;
@@ -130,7 +130,7 @@ impl Controller {
                 self.send_all();
             }
         }
-        self.event(Event::PlanDecided(decision.clone()));
+        self.event(Event::PlanDecided(decision));
         Ok(decision)
     }
 }

@@ -30,21 +30,6 @@ impl Role {
     }
 }
 
-/// The state of an RSNode id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UseOfId {
-    /// Operators learn of it.
-    Preparing,
-    /// Groups may be labelled with it.
-    Serving,
-    /// No group is labelled with it any more; answers may still come.
-    Retiring,
-    /// Operators remove it.
-    Removing,
-    /// Quarantined: no operator has it, and it may not be reused yet.
-    Quarantined,
-}
-
 /// An operator, as its controller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorStatus {
@@ -76,7 +61,7 @@ pub struct Status {
     /// By traffic group: the operator that should select for it.
     pub target: Vec<Option<usize>>,
     /// RSNode ids with their operators.
-    pub ids: Vec<(u16, Option<usize>, UseOfId)>,
+    pub ids: Vec<(u16, Option<usize>, Use)>,
     /// By traffic group: requests per second, as far as is known.
     pub requests_per_s: Vec<u64>,
     /// Whether all labels are those of the plan.
@@ -109,16 +94,7 @@ impl Controller {
         });
         let others = self.channels.iter().filter_map(|channel| channel.controller_heard);
         let other_heard = others.max().filter(|_| self.role == Role::Standby).map(since);
-        let ids = self.ids.iter().map(|(id, node)| {
-            let used = match node.used {
-                Use::Preparing => UseOfId::Preparing,
-                Use::Serving => UseOfId::Serving,
-                Use::Retiring(_) => UseOfId::Retiring,
-                Use::Removing => UseOfId::Removing,
-                Use::Quarantined(_) => UseOfId::Quarantined,
-            };
-            (id, node.operator, used)
-        });
+        let ids = self.ids.iter().map(|(id, node)| (id, node.operator, node.used));
         Status {
             role: self.role,
             operators: operators.collect(),

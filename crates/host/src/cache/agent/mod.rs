@@ -25,8 +25,9 @@ pub use counters::AgentCounters;
 pub use load::LoadReport;
 pub use options::AgentOptions;
 
+use crate::background::{Background, runtime};
 use crate::clock;
-use crate::driver::{Driver, spawn};
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::failing::Failing;
 use crate::socket::{Socket, SocketCounts};
@@ -37,13 +38,12 @@ use counters::Counts;
 use midflight_cache::server::{Counters as ServerCounters, Server};
 use midflight_connections::{ConnectionCounters, Connections, listen};
 use midflight_endpoint::Nanos;
-use requests::{Ask, Asks, Requests};
+use requests::{Asks, Requests};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// Attempts to find a free port that UDP and TCP both have.
 const PORT_ATTEMPTS: usize = 16;
@@ -95,10 +95,9 @@ struct Shared {
 
 /// A running agent. Dropping it stops it; [`finish`](Self::finish) first completes the requests in progress.
 pub struct Agent {
+    _background: Background,
     driver: Arc<Driver<Server, Requests>>,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -120,8 +119,7 @@ impl Agent {
         let users = options.only_user.map(|user| Users::new(user, address)).transpose()?;
         let server = Server::new(options.server_config(address, rand::random()));
         let server = server.map_err(|error| Error::Configuration(error.to_string()))?;
-        let failed = |source| Error::Resources { what: "start the agent", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = runtime("start the agent")?;
         let counts = Arc::new(Counts::default());
         let backend = Arc::new(Backend::new(options.backend.clone(), options.backend_timeout, Arc::clone(&counts)));
         // Before serving, so that the caller can report whether the backend is up.
@@ -143,38 +141,23 @@ impl Agent {
         let (asks, waiting) = mpsc::unbounded_channel();
         let requests = Requests::new(asks, &shared);
         let driver = Arc::new(Driver::new(server, requests, socket, Waker::new()?));
-        let (stop, stopped) = oneshot::channel();
-        let mut agent = Self { driver, shared, stop: Some(stop), thread: None };
-        agent.start_thread(runtime, (listener, waiting, stopped))?;
-        Ok(agent)
-    }
-
-    /// Each part is its own task: waking the future of `block_on` costs a system call.
-    fn start_thread(
-        &mut self,
-        runtime: tokio::runtime::Runtime,
-        (listener, waiting, stopped): (TcpListener, mpsc::UnboundedReceiver<Ask>, oneshot::Receiver<()>),
-    ) -> Result<(), Error> {
-        let (driver, shared) = (Arc::clone(&self.driver), Arc::clone(&self.shared));
-        let run = move || {
+        let asks = Asks { waiting, driver: Arc::clone(&driver), shared: Arc::clone(&shared) };
+        let of_thread = (Arc::clone(&driver), Arc::clone(&shared));
+        // Each part is its own task: waking the future of `block_on` costs a system call.
+        let run = async move || {
+            let (driver, shared) = of_thread;
             let _watch = shared.failing.watch(SERVES);
-            let asks = Asks { waiting, driver: Arc::clone(&driver), shared: Arc::clone(&shared) };
-            runtime.block_on(async {
-                tokio::spawn(requests::receive(driver, Arc::clone(&shared)));
-                tokio::spawn(asks.carry_out());
-                tokio::spawn(streams::accept(listener, Arc::clone(&shared)));
-                let of_backend = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    let _watch = of_backend.failing.watch(SERVES);
-                    of_backend.backend.look_for_it().await;
-                });
-                let _ = stopped.await;
+            tokio::spawn(requests::receive(driver, Arc::clone(&shared)));
+            tokio::spawn(asks.carry_out());
+            tokio::spawn(streams::accept(listener, Arc::clone(&shared)));
+            let of_backend = Arc::clone(&shared);
+            tokio::spawn(async move {
+                let _watch = of_backend.failing.watch(SERVES);
+                of_backend.backend.look_for_it().await;
             });
-            // Does not wait for a name that is being resolved.
-            runtime.shutdown_background();
+            std::future::pending().await
         };
-        self.thread = Some(spawn("mf-agent", run)?);
-        Ok(())
+        Ok(Self { _background: Background::start("mf-agent", runtime, run)?, driver, shared })
     }
 
     /// The address for operators and clients, UDP and TCP.
@@ -225,15 +208,6 @@ impl Agent {
         };
         while is_busy() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
 }

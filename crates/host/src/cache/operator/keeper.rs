@@ -5,8 +5,9 @@
 use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
 use super::stream::{self, NotBegun};
+use crate::background::{Background, runtime};
 use crate::clock;
-use crate::driver::{lock, spawn};
+use crate::driver::lock;
 use crate::error::Error;
 use crate::failing::Failing;
 use crate::switch::Switch;
@@ -19,9 +20,8 @@ use midflight_endpoint::Nanos;
 use midflight_wire::cache::control::{self, ControlMessage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,31 +54,22 @@ pub struct KeeperOptions {
     pub secret: Secret,
 }
 
-/// Counts of closed streams by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamCounters {
-    /// From other addresses than a controller's.
-    pub foreign: u64,
-    /// The peer did not prove the secret.
-    pub unproved: u64,
-    /// Malformed message or another version.
-    pub malformed: u64,
-    /// Idle, or an answer was not read.
-    pub silent: u64,
-    /// Evicted for newer streams of the same controller.
-    pub made_room: u64,
-    /// The switch did not carry out an order in time.
-    pub without_switch: u64,
-}
-
-#[derive(Debug, Default)]
-struct StreamCounts {
-    foreign: AtomicU64,
-    unproved: AtomicU64,
-    malformed: AtomicU64,
-    silent: AtomicU64,
-    made_room: AtomicU64,
-    without_switch: AtomicU64,
+midflight_endpoint::counters! {
+    /// Counts of closed streams by reason.
+    pub struct StreamCounters {
+        /// From other addresses than a controller's.
+        pub foreign,
+        /// The peer did not prove the secret.
+        pub unproved,
+        /// Malformed message or another version.
+        pub malformed,
+        /// Idle, or an answer was not read.
+        pub silent,
+        /// Evicted for newer streams of the same controller.
+        pub made_room,
+        /// The switch did not carry out an order in time.
+        pub without_switch,
+    } counted by StreamCounts
 }
 
 /// The state of a keeper.
@@ -110,8 +101,7 @@ pub struct BoundKeeper {
 pub struct Keeper {
     shared: Arc<Shared>,
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    background: Background,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -185,8 +175,7 @@ impl BoundKeeper {
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Keeper, Error> {
         let Self { listener, address, controllers, secret } = self;
-        let failed = |source| Error::Resources { what: "listen to controllers", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = runtime("listen to controllers")?;
         let incarnation = rand::random_range(1..=u64::MAX);
         let keeper = RuleKeeper::new(rand::random(), selected_by.incarnation(incarnation));
         let shared = Arc::new(Shared {
@@ -204,21 +193,17 @@ impl BoundKeeper {
             counts: StreamCounts::default(),
             failing: Failing::new(on_failure),
         });
-        let (stop, stopped) = oneshot::channel();
         let of_thread = Arc::clone(&shared);
-        let thread = spawn("mf-keeper", move || {
+        let run = async move || {
             let _watch = of_thread.failing.watch(TAKES);
-            runtime.block_on(async {
-                tokio::select! {
-                    error = accept(listener, &of_thread) => {
-                        of_thread.failing.fail(format!("it cannot take orders of controllers on {address}: {error}"));
-                    }
-                    () = of_thread.watch_selector() => {}
-                    stopped = stopped => assert!(stopped.is_err(), "a test wants the thread to panic"),
+            tokio::select! {
+                error = accept(listener, &of_thread) => {
+                    of_thread.failing.fail(format!("it cannot take orders of controllers on {address}: {error}"));
                 }
-            });
-        })?;
-        Ok(Keeper { shared, address, stop: Some(stop), thread: Some(thread) })
+                () = of_thread.watch_selector() => {}
+            }
+        };
+        Ok(Keeper { background: Background::start("mf-keeper", runtime, run)?, shared, address })
     }
 }
 
@@ -238,8 +223,7 @@ impl Keeper {
     /// Makes its thread panic, for tests.
     #[doc(hidden)]
     pub fn panic_in_thread(&mut self) {
-        // Fails if the thread has ended.
-        let _ = self.stop.take().map(|stop| stop.send(()));
+        self.background.panic();
     }
 
     /// The current state.
@@ -252,23 +236,7 @@ impl Keeper {
             heard: heard.map(|heard| Duration::from_nanos(clock::now().saturating_sub(heard))),
             rules,
             messages,
-            streams: StreamCounters {
-                foreign: counts.foreign.load(Relaxed),
-                unproved: counts.unproved.load(Relaxed),
-                malformed: counts.malformed.load(Relaxed),
-                silent: counts.silent.load(Relaxed),
-                made_room: counts.made_room.load(Relaxed),
-                without_switch: counts.without_switch.load(Relaxed),
-            },
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            streams: counts.read(),
         }
     }
 }

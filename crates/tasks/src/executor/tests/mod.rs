@@ -3,9 +3,7 @@
 mod ahead;
 mod completions;
 mod cookies;
-mod cost;
 mod counted;
-mod live;
 mod polling;
 mod property;
 mod registration;

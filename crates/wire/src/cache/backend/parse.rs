@@ -4,36 +4,27 @@ use super::*;
 use zerocopy::FromBytes;
 
 /// Why bytes are malformed; the reader of a stream closes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum BackendReject {
     /// No magic number.
+    #[error("bad_magic")]
     BadMagic,
     /// Another version of the format, with its number.
+    #[error("bad_version {0}")]
     BadVersion(u8),
     /// An undefined operation or status.
+    #[error("unknown")]
     Unknown,
     /// A value of more than [`VALUE_MAX`] bytes, or a reason of more than [`REASON_MAX`].
+    #[error("too_long")]
     TooLong,
     /// An invalid key.
+    #[error("bad_key")]
     BadKey,
     /// Unexpected content, or a reserved byte that is not 0.
+    #[error("bad_value")]
     BadValue,
 }
-
-impl std::fmt::Display for BackendReject {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::BadMagic => f.write_str("bad_magic"),
-            Self::BadVersion(version) => write!(f, "bad_version {version}"),
-            Self::Unknown => f.write_str("unknown"),
-            Self::TooLong => f.write_str("too_long"),
-            Self::BadKey => f.write_str("bad_key"),
-            Self::BadValue => f.write_str("bad_value"),
-        }
-    }
-}
-
-impl std::error::Error for BackendReject {}
 
 /// The first request and its length in bytes; `None` if it is incomplete.
 ///

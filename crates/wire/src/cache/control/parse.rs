@@ -7,36 +7,27 @@ use std::net::SocketAddr;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Why a stream is malformed; its reader closes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ControlReject {
     /// A message without the magic number.
+    #[error("bad_magic")]
     BadMagic,
     /// Another version of the format, with its number.
+    #[error("bad_version {0}")]
     BadVersion(u8),
     /// An undefined kind, order or reason.
+    #[error("unknown")]
     Unknown,
     /// Longer than [`CONTROL_MAX`], or with more orders than [`ORDERS_MAX`].
+    #[error("too_long")]
     TooLong,
     /// The message's length does not match its content.
+    #[error("bad_length")]
     BadLength,
     /// A forbidden value: term 0 or beyond [`TERM_MAX`], incarnation 0, or an address with port 0.
+    #[error("bad_value")]
     BadValue,
 }
-
-impl std::fmt::Display for ControlReject {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::BadMagic => f.write_str("bad_magic"),
-            Self::BadVersion(version) => write!(f, "bad_version {version}"),
-            Self::Unknown => f.write_str("unknown"),
-            Self::TooLong => f.write_str("too_long"),
-            Self::BadLength => f.write_str("bad_length"),
-            Self::BadValue => f.write_str("bad_value"),
-        }
-    }
-}
-
-impl std::error::Error for ControlReject {}
 
 /// The first message and its length in bytes; `None` if it is incomplete.
 ///

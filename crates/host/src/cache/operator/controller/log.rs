@@ -46,8 +46,8 @@ fn log(network: &Network, event: &Event) {
             tracing::warn!("operator {} {}: {groups} traffic groups lose their RSNode", name(*operator), reason(*why));
         }
         Event::OperatorBack(operator) => tracing::info!("operator {} works again", name(*operator)),
-        Event::PlanDecided(Decision::Take { .. }) => tracing::info!("a new plan is taken"),
-        Event::PlanDecided(Decision::Keep { .. }) => tracing::debug!("the new plan is not worth its moves"),
+        Event::PlanDecided(Decision::Take) => tracing::info!("a new plan is taken"),
+        Event::PlanDecided(Decision::Keep) => tracing::debug!("the new plan is not worth its moves"),
         Event::Deployed => tracing::info!("the plan is deployed"),
         Event::Overloaded { accelerator, groups } => tracing::warn!(
             "accelerator {} gets more than it is planned for: {groups} traffic groups are degraded until the next plan",

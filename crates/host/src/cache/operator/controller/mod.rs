@@ -5,6 +5,7 @@ mod operators;
 
 pub use operators::StreamsReport;
 
+use crate::background::{Background, runtime};
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
@@ -20,9 +21,8 @@ use operators::Operators;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// An operator that is silent for this long, or for three requests, is reconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,8 +62,7 @@ pub struct ControllerReport {
 #[derive(Debug)]
 pub struct ControllerProcess {
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    background: Background,
 }
 
 #[derive(Debug)]
@@ -83,8 +82,7 @@ impl ControllerProcess {
     ///
     /// If the system refuses a thread.
     pub fn start(options: ControllerOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
-        let failed = |source| Error::Resources { what: "start the streams to operators", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = runtime("start the streams to operators")?;
         let ControllerOptions { network, control, source, secret, config, planner } = options;
         let patience = PATIENCE.max(3 * Duration::from_nanos(config.ask_every));
         let controller = Controller::new(clock::now(), config, Arc::clone(&network), rand::random_range(1..=u64::MAX));
@@ -92,32 +90,26 @@ impl ControllerProcess {
         let published = Mutex::new(ControllerReport { status: controller.status(), plan: None, streams });
         let failing = Arc::new(Failing::new(on_failure));
         let shared = Arc::new(Shared { published, turned: AtomicU64::new(clock::now()), failing });
-        let (stop, stopped) = oneshot::channel();
         let of_thread = Arc::clone(&shared);
-        let thread = spawn("mf-controller", move || {
+        let run = async move || {
             let failing = Arc::clone(&of_thread.failing);
             let _watch = failing.watch(DRIVES);
-            runtime.block_on(async {
-                let operators = Operators::start(control, source, secret, patience, &failing);
-                let (planned, plans) = mpsc::channel(1);
-                let driver = Driver {
-                    shared: of_thread,
-                    controller,
-                    network,
-                    operators,
-                    planner,
-                    planned,
-                    next_publish: 0,
-                    plan: None,
-                    log: Log::default(),
-                };
-                tokio::select! {
-                    () = driver.run(plans) => {}
-                    stopped = stopped => assert!(stopped.is_err(), "a test wants the thread to panic"),
-                }
-            });
-        })?;
-        Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
+            let operators = Operators::start(control, source, secret, patience, &failing);
+            let (planned, plans) = mpsc::channel(1);
+            let driver = Driver {
+                shared: of_thread,
+                controller,
+                network,
+                operators,
+                planner,
+                planned,
+                next_publish: 0,
+                plan: None,
+                log: Log::default(),
+            };
+            driver.run(plans).await;
+        };
+        Ok(Self { background: Background::start("mf-controller", runtime, run)?, shared })
     }
 
     /// The state, at most 100 ms old.
@@ -135,23 +127,13 @@ impl ControllerProcess {
     /// Makes its thread panic, for tests.
     #[doc(hidden)]
     pub fn panic_in_thread(&mut self) {
-        // Fails if the thread has ended.
-        let _ = self.stop.take().map(|stop| stop.send(()));
+        self.background.panic();
     }
 
     /// Time since its thread last made progress.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.shared.turned.load(Relaxed)))
-    }
-}
-
-impl Drop for ControllerProcess {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -240,8 +222,8 @@ impl Driver {
 
     fn take_plan(&mut self, planned: Planned) {
         match self.controller.planned(clock::now(), planned.number, &planned.plan) {
-            Ok(Decision::Take { .. }) => self.plan = Some(planned.report),
-            Ok(Decision::Keep { .. }) => {}
+            Ok(Decision::Take) => self.plan = Some(planned.report),
+            Ok(Decision::Keep) => {}
             Err(why) => tracing::info!("a plan was not taken: {why}"),
         }
     }

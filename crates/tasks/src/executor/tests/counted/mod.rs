@@ -1,7 +1,5 @@
 //! T18, counted resources: offers, bundles and withdrawn waits. The test acts as the switch.
 
-mod model;
-
 use super::*;
 use midflight_wire::LeaveHow;
 

@@ -1,18 +1,20 @@
 //! Replicas, two switches and a user on one clock. Datagrams, links and disks are slow, but do not fail; `midflight-lab sim check store`
 //! simulates failures.
 
+mod replies;
+mod user;
+
 use midflight_dataplane::Out;
 use midflight_dataplane::store::{NewSet, Outcome, Policy, ReplyCheck, SetOrder, Store, StoreConfig};
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos, Persist};
 use midflight_store::replica::{Event, Member, Replica, ReplicaConfig, StatusReport};
-use midflight_wire::store::{
-    Command, FLAG_DIRECT, FLAG_LEADER_ONLY, FLAG_UNSERVED, Operation, Packet, Request, Status, Write, key_hash, parse,
-};
+use midflight_wire::store::{Packet, parse};
+pub(crate) use replies::Replies;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
-use zerocopy::{FromZeros, IntoBytes};
+use user::Answer;
 
 pub(crate) const SET: u16 = 3;
 const KGROUP_BITS: u8 = 8;
@@ -34,49 +36,6 @@ struct Node {
     /// Batches that are not durable; a power failure loses them.
     unsafe_batches: VecDeque<Persist>,
     life: u32,
-}
-
-/// Replies to READs at a switch with the strict check, except refusals and the leader's own.
-#[derive(Debug, Default)]
-pub(crate) struct Replies {
-    /// SEQ of each READ that was sent for a stable key group.
-    read_seq: BTreeMap<u64, u64>,
-    /// The leader's slot; its own replies are not counted.
-    pub(crate) leader: u8,
-    /// Forwarded to the client.
-    pub(crate) passed: u64,
-    /// Forwarded replies that show a later write than their READ expected.
-    pub(crate) passed_later: u64,
-    /// Turned into READs to the leader.
-    pub(crate) turned_back: u64,
-}
-
-impl Replies {
-    fn note(&mut self, came: &[u8], went: &[u8]) {
-        match (parse(came), parse(went)) {
-            (Ok(Packet::Read(..)), Ok(Packet::Read(read, _)))
-                if read.flags & FLAG_LEADER_ONLY == 0 && read.slot != self.leader =>
-            {
-                self.read_seq.insert(read.request.get(), read.seq.get());
-            }
-            (Ok(Packet::ReadReply(reply, ..)), Ok(went)) if reply.status != Status::Behind as u8 => {
-                let Some(seq) = self.read_seq.remove(&reply.request.get()) else { return };
-                let has_passed = matches!(went, Packet::ReadReply(..));
-                self.passed += u64::from(has_passed);
-                self.passed_later += u64::from(has_passed && reply.seq.get() > seq);
-                self.turned_back += u64::from(!has_passed);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// An answer to the user.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) from: SocketAddr,
-    pub(crate) reply: Request,
-    pub(crate) value: Vec<u8>,
 }
 
 /// Replaces a message on the bulk lane.
@@ -475,103 +434,6 @@ impl World {
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         self.schedule(NETWORK, What::Datagram { from, to, bytes });
     }
-
-    fn send(&mut self, at: u8, bytes: &[u8]) {
-        self.requests += 1;
-        let (mut request, rest) = split(bytes);
-        request.request = self.requests.into();
-        request.client.ip[..8].copy_from_slice(&self.cookie);
-        let bytes = [request.as_bytes(), rest].concat();
-        self.schedule(NETWORK, What::Datagram { from: user(), to: switch(at), bytes });
-    }
-
-    /// Sends a request to a switch, and waits for its answer.
-    pub(crate) fn ask(&mut self, at: u8, bytes: &[u8]) -> Option<(Status, Vec<u8>)> {
-        let Answer { reply, value, .. } = self.ask_for_answer(at, bytes)?;
-        Some((Status::from_number(reply.status).unwrap(), value))
-    }
-
-    fn ask_for_answer(&mut self, at: u8, bytes: &[u8]) -> Option<Answer> {
-        for _ in 0..3 {
-            self.answers.clear();
-            self.send(at, bytes);
-            self.run(5 * MS);
-            let answer = self.answers.iter().find(|answer| answer.reply.request.get() == self.requests)?.clone();
-            if answer.reply.status != Status::Cookie as u8 {
-                return Some(answer);
-            }
-            self.cookie.copy_from_slice(&answer.reply.client.ip[..8]);
-        }
-        None
-    }
-
-    /// Reads a key with a request for a direct reply.
-    pub(crate) fn get_directly(&mut self, at: u8, key: &str) -> Option<Answer> {
-        self.ask_for_answer(at, &direct_read(key))
-    }
-
-    /// Reads `times` times, every 0.2 ms; returns all answers.
-    pub(crate) fn get_directly_often(&mut self, at: u8, key: &str, times: u32) -> Vec<Answer> {
-        self.answers.clear();
-        for _ in 0..times {
-            self.send(at, &direct_read(key));
-            self.run(MS / 5);
-        }
-        self.run(5 * MS);
-        std::mem::take(&mut self.answers)
-    }
-
-    /// Reads a key for a while without waiting for answers. (First send any request to the switch, which gives a cookie.)
-    pub(crate) fn read_often(&mut self, at: u8, key: &str, every: Nanos, time: Nanos) {
-        for _ in 0..time / every {
-            self.send(at, &[request(Operation::Read, key).as_bytes(), key.as_bytes()].concat());
-            self.run(every);
-        }
-        self.answers.clear();
-    }
-
-    pub(crate) fn get(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
-        let request = request(Operation::Read, key);
-        self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
-    }
-
-    /// Reads a key as a client that no switch serves.
-    pub(crate) fn get_unserved(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
-        let request = Request { flags: FLAG_UNSERVED, ..request(Operation::Read, key) };
-        self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
-    }
-
-    /// Repeats a write until it is acknowledged; returns the time it took.
-    pub(crate) fn wait_for_write(&mut self, at: u8, client: u64, number: u64) -> Nanos {
-        let begun = self.now;
-        while !matches!(self.write(at, client, number, Command::Put, "c", b"x"), Some((Status::Done, _))) {
-            assert!(self.now < begun + 5_000 * MS, "nobody serves: {:?}", self.events);
-        }
-        self.now - begun
-    }
-
-    pub(crate) fn write(
-        &mut self,
-        at: u8,
-        client: u64,
-        number: u64,
-        command: Command,
-        key: &str,
-        value: &[u8],
-    ) -> Option<(Status, Vec<u8>)> {
-        self.ask(at, &write_request(client, number, command, key, value))
-    }
-
-    /// Sends a write without waiting for its answer.
-    pub(crate) fn begin_write(&mut self, at: u8, client: u64, number: u64, command: Command, key: &str, value: &[u8]) {
-        self.send(at, &write_request(client, number, command, key, value));
-    }
-
-    pub(crate) fn open(&mut self, at: u8) -> u64 {
-        let (status, value) = self.write(at, 0, 1, Command::Open, "", b"").expect("an answer");
-        assert_eq!(status, Status::Done);
-        u64::from_be_bytes(value.try_into().unwrap())
-    }
 }
 
 fn new_set(incarnation: u64, policy: Policy) -> NewSet {
@@ -584,29 +446,6 @@ fn new_set(incarnation: u64, policy: Policy) -> NewSet {
         policy,
         replicas: (1..=5).map(|id| member(id).address).collect(),
     }
-}
-
-fn request(operation: Operation, key: &str) -> Request {
-    let mut request = Request::new(operation);
-    (request.hash, request.set) = (key_hash(key.as_bytes()).into(), SET.into());
-    request.key_length = (key.len() as u16).into();
-    request
-}
-
-fn direct_read(key: &str) -> Vec<u8> {
-    let request = Request { flags: FLAG_DIRECT, ..request(Operation::Read, key) };
-    [request.as_bytes(), key.as_bytes()].concat()
-}
-
-fn write_request(client: u64, number: u64, command: Command, key: &str, value: &[u8]) -> Vec<u8> {
-    let mut write = Write::new_zeroed();
-    (write.client, write.number, write.command) = (client.into(), number.into(), command as u8);
-    [request(Operation::Write, key).as_bytes(), write.as_bytes(), key.as_bytes(), value].concat()
-}
-
-fn split(bytes: &[u8]) -> (Request, &[u8]) {
-    let (request, rest) = zerocopy::FromBytes::ref_from_prefix(bytes).unwrap();
-    (*request, rest)
 }
 
 fn write(files: &mut BTreeMap<File, Vec<u8>>, change: Change) {
