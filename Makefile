@@ -33,8 +33,7 @@ HAS_KERNEL = $(KERNEL_$(KERNEL))
 PARTS = $(HAS_KERNEL) $(ILP_$(ILP))
 PRODUCT = -p midflight-cli $(addprefix --features midflight-cli/,$(PARTS))
 LABORATORY = -p midflight-lab $(addprefix --features midflight-lab/,$(PARTS))
-# The tests have a program of their own, midflight-echo.
-ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS)) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
+ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS))
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/release
 LAB = $(CARGO) run --locked --release --quiet $(LABORATORY) --
@@ -90,7 +89,7 @@ test: ## unit, property, transcript and end-to-end tests; then the C core once m
 	@CARGO="$(CARGO)" .ci/run-tests --sanitize-core $(ALL)
 
 # Packages with a feature for the kernel engine or the ILP.
-WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host lab placement spec)
+WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane host lab placement spec)
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check

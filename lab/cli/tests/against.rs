@@ -157,7 +157,7 @@ fn wrong_usage_is_refused_before_anything_runs() {
         assert_error(&against(other, &[]), 2, &["--against", other, part, "another build of midflight"]);
     }
     let other = build(&directory, "exit 1");
-    for bench in ["core", "xdp", "loop", "lab", "sim"] {
+    for bench in ["core", "xdp", "loop", "lab"] {
         assert_error(&run(&["bench", bench, "--against", &other, "--rounds", "1"]), 2, &["--rounds", "2..=1000"]);
     }
     assert_error(&run(&["bench", "core", "--rounds", "4"]), 2, &["--against"]);

@@ -4,26 +4,21 @@ mod against;
 mod cache;
 mod cache_packets;
 mod child;
-mod controller;
 mod core;
 mod core_cache;
 mod core_store;
 mod failover;
-mod foreign;
 mod ilp;
 mod keeper;
 mod lab;
 mod live;
 mod load;
 mod r#loop;
-mod map;
 mod modes;
-mod netrs;
 mod peers;
 mod python;
 mod ratio;
 mod select;
-mod sim;
 mod store_load;
 mod store_packets;
 mod workload;
@@ -57,18 +52,12 @@ enum Bench {
     /// The same as processes on hosts of a lab, and reads of a store: the switch in user space, and in the kernel
     #[command(after_help = against::help(lab::EXAMPLES))]
     Lab(lab::Args),
-    /// Command lines by map, beside xargs, GNU parallel and a bare loop: commands a second; memory for an input without an end
-    #[command(after_help = map::EXAMPLES)]
-    Map(How),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
     #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
     Falcon8(live::Args),
     /// The papers' figure live, in a lab: decisions a second against executors, beside Sparrow
     #[command(name = "bolt-11", after_help = live::BOLT_11_EXAMPLES)]
     Bolt11(live::Args),
-    /// The simulator: events a second
-    #[command(after_help = against::help(sim::EXAMPLES))]
-    Sim(Comparable),
     /// The selectors of a cache: nanoseconds a choice
     #[command(after_help = against::help(select::EXAMPLES))]
     Select(Comparable),
@@ -81,18 +70,9 @@ enum Bench {
     /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
     #[command(after_help = cache::EXAMPLES)]
     Cache(cache::Args),
-    /// Other people's packets through operators in the kernel: what they lose by it
-    #[command(after_help = foreign::EXAMPLES)]
-    Foreign(foreign::Args),
     /// Plans of RSNodes: how long they take, and how often they are proven optimal
     #[command(after_help = ilp::EXAMPLES)]
     Ilp(How),
-    /// The controller of a cache with 320 operators: loading them, asking them, one that dies
-    #[command(after_help = against::help(controller::EXAMPLES))]
-    Controller(Comparable),
-    /// One run of NetRS's evaluation: seconds and memory
-    #[command(after_help = against::help(netrs::EXAMPLES))]
-    Netrs(Comparable),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -169,19 +149,14 @@ impl Args {
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
-            Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) | Bench::Controller(args) => {
-                args.against.other.is_none()
-            }
+            Bench::Loop(args) | Bench::Select(args) => args.against.other.is_none(),
             Bench::Ilp(_) => true,
             Bench::Lab(_)
-            | Bench::Map(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
             | Bench::Cache(_)
-            | Bench::Foreign(_)
-            | Bench::Netrs(_)
             | Bench::Peers(_)
             | Bench::Python(_) => false,
         }
@@ -194,17 +169,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_store::run, xdp_cache::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
-        Bench::Map(how) => map::run(&how),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
-        Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Select(args) => args.run("select", &[], select::run),
-        Bench::Controller(args) => args.run("controller", &[], controller::run),
-        Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Cache(args) => cache::run(&args),
-        Bench::Foreign(args) => foreign::run(&args),
         Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
         Bench::Python(args) => python::run(&args),
