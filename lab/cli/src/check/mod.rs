@@ -2,7 +2,6 @@
 
 mod asic;
 mod history;
-mod larger;
 mod p4;
 mod planted;
 mod progress;
