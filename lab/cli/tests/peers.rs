@@ -45,9 +45,9 @@ fn has_ended(pid_file: &str) -> bool {
 #[test]
 fn a_broken_peer_is_named_and_the_others_go_on() {
     let directory = Directory::new("peers-broken");
-    let (peers, work, plot) = (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("plot.svg"));
+    let (peers, work) = (peers(&directory, SETUP, RUN), directory.path("work"));
     let mut args = arguments(&peers, &work, "nats,hyperqueue,dask,ray");
-    args.extend(["--json", "--plot", &plot]);
+    args.push("--json");
     let said = run(&args);
     assert_eq!(said.code, Some(1), "{said:?}");
     let results = said.results();
@@ -66,7 +66,6 @@ fn a_broken_peer_is_named_and_the_others_go_on() {
     }
     let log = std::fs::read_to_string(directory.path("work/run-hyperqueue.log")).unwrap();
     assert!(log.starts_with("Traceback"), "{log}");
-    assert!(std::fs::read_to_string(plot).unwrap().contains("ray-actors"));
 }
 
 #[test]
@@ -112,12 +111,8 @@ fn a_signal_ends_the_peer_and_what_it_started() {
 #[test]
 fn wrong_usage_says_what_would_be_right() {
     let directory = Directory::new("peers-usage");
-    let (peers, work, nowhere) =
-        (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("no/where.svg"));
+    let (peers, work) = (peers(&directory, SETUP, RUN), directory.path("work"));
     assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/peers"]);
     assert_error(&run(&arguments(&peers, &work, "celery")), 2, &["celery", "ray"]);
-    let mut args = arguments(&peers, &work, "ray");
-    args.extend(["--plot", &nowhere]);
-    assert_error(&run(&args), 2, &["--plot", "where.svg", "directory"]);
     assert_error(&run(&["bench", "peers", "--only", "ray", "--skip", "ray"]), 2, &["--only", "--skip"]);
 }

@@ -194,34 +194,3 @@ fn a_published_trace_gives_rows_beside_the_generated_workload() {
         assert!(page.contains(part), "no {part} in the report");
     }
 }
-
-#[test]
-fn verdicts_are_compared_with_those_of_other_seeds() {
-    let directory = Directory::new("figure-compare");
-    let (out, again) = (directory.path("out"), directory.path("again"));
-    assert_eq!(run(&[&SMALL[..], &["--out", &out]].concat()).code, Some(0));
-    let former = format!("{out}/results.json");
-    let others = ["--first-seed", "101", "--out", &again, "--json", "--compare"];
-    let said = run(&[&SMALL[..], &others, &[&former]].concat());
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let results = said.results();
-    assert_eq!(results["figures.compared.verdict"], "pass");
-    assert_eq!(results["figures.compared.rows"], results["figures.compared.equal"]);
-    assert!(said.stderr.contains("verdicts are equal"), "{said:?}");
-    let page = std::fs::read_to_string(format!("{again}/index.html")).unwrap();
-    assert!(page.contains("Seeds 101 to 102") && page.contains("--first-seed 101"));
-
-    // Make a row of the earlier run fail.
-    let text = std::fs::read_to_string(&former).unwrap();
-    let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let rows = report["results"].as_array_mut().unwrap();
-    let last_end = rows.iter_mut().find(|row| row["name"] == "bolt-17.last-end.verdict").unwrap();
-    last_end["value"] = "fail".into();
-    let failed = directory.write("failed.json", &report.to_string());
-    let said = run(&[&SMALL[..], &["--out", &out, "--compare", &failed]].concat());
-    assert_eq!(said.code, Some(1), "{said:?}");
-    for part in ["bolt-17.last-end: pass, and was fail", "FAILED: 1 turned"] {
-        assert!(said.stdout.contains(part), "no {part} in {said:?}");
-    }
-    assert_error(&run(&[&SMALL[..], &["--compare", "/nonexistent"]].concat()), 2, &["--compare", "/nonexistent"]);
-}

@@ -9,7 +9,7 @@ use common::{assert_error, midflight, run};
 #[test]
 fn every_subcommand_has_examples_and_exit_codes() {
     let plain = ["net", "net up", "net exec", "net status", "net down", "net run", "sim run", "check history"];
-    let plain = [&plain[..], &["pipeline", "baseline sparrow", "replay-page", "attack", "soak", "faults"]].concat();
+    let plain = [&plain[..], &["pipeline", "baseline sparrow", "attack", "soak", "faults"]].concat();
     let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
     let with_results =
         [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "load store", "load cache"]].concat();

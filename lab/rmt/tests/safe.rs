@@ -5,7 +5,7 @@ mod common;
 use common::page_shows;
 use midflight_rmt::tasks::check::{Passes, passes};
 use midflight_rmt::tasks::safe::{Answer, Config, Kind, Safe, Task, Why};
-use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
+use midflight_rmt::{Machine, Packet, Refusal, Target, To, Word};
 
 const CLIENT: (u32, u16) = (0x0A00_0001, 40_001);
 const JOB: (u32, u32) = (7, 8);
@@ -49,13 +49,6 @@ impl Switch {
         match self.step(packet) {
             Next::Inside(packet) => self.run(packet),
             Next::Out(answer) => answer,
-        }
-    }
-
-    fn inside(&mut self, packet: Packet) -> Packet {
-        match self.step(packet) {
-            Next::Inside(packet) => packet,
-            Next::Out(answer) => panic!("it does not go round: {answer:?}"),
         }
     }
 

@@ -5,7 +5,6 @@ use midflight_dataplane::store::{
     NewSet, Policy, ReplyCheck, SETS_MAX, SetOrder, Store, StoreConfig, StoreProgram, Verdict,
 };
 use midflight_dataplane::{Cookies, Out};
-use midflight_spec::store::interpret;
 use midflight_spec::transcript::{CheckedNative, EngineExt};
 use midflight_wire::packet;
 use midflight_wire::store::{Heartbeat, Hello, KGROUP_BITS_MAX, Operation, Replica, Request, State, Write};

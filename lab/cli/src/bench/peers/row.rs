@@ -1,6 +1,5 @@
 //! A row of the table, and its parser.
 
-use crate::report::bars::Bar;
 use anyhow::{Context, Result, ensure};
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
@@ -63,10 +62,6 @@ impl Row {
             name if name.starts_with("ray") => Kind::Call,
             _ => Kind::Batch,
         }
-    }
-
-    pub(super) fn bar(&self) -> Bar<'_> {
-        Bar { name: &self.name, ours: self.is_ours(), tasks_per_s: self.tasks_per_s, latency_us: self.rtt_p50_us }
     }
 
     /// One line after the measurement.
