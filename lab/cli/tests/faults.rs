@@ -43,10 +43,3 @@ fn an_interrupted_campaign_leaves_nothing() {
     let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
     assert_eq!(left.filter(|file| file.file_name().to_string_lossy().starts_with(&directory)).count(), 0);
 }
-
-#[test]
-fn wrong_usage_is_refused() {
-    assert_error(&run(&["faults", "--kinds", "leader-bored"]), 2, &["\"leader-bored\"", "--list"]);
-    let list = run(&["faults", "--list"]);
-    assert!(list.code == Some(0) && list.stdout.contains("switch-not-to-leader"), "{list:?}");
-}

@@ -313,18 +313,6 @@ fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
 }
 
 #[test]
-fn generic_mode_serves_a_loopback_interface() {
-    let Some(world) = World::new(1) else { return };
-    let switch = world.switch("lo", &["--mode", "generic"]);
-    assert!(switch.first_line.contains("on lo, XDP generic (slower than native), status"), "{}", switch.first_line);
-    let address = format!("127.0.0.1:{}", world.port);
-    let _executor =
-        Running::spawn(midflight_at(&world.lab, Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
-    world.submit(Place::Switch, 1_000, &address);
-    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 1000);
-}
-
-#[test]
 fn what_cannot_be_served_is_an_error_of_one_line() {
     let Some(world) = World::new(1) else { return };
     assert_error(&world.refused("eth7", &[]), 1, &["there is no interface eth7", "ip link"]);
@@ -336,21 +324,4 @@ fn what_cannot_be_served_is_an_error_of_one_line() {
     let other = format!("0.0.0.0:{}", world.port - 15_000);
     let args = ["switch", "--engine", "kernel", "--interface", "host0", "--http", "off", "--listen", &other];
     assert_error(&world.run(Place::Switch, &args), 1, &["host0 is served by another midflight switch"]);
-}
-
-#[test]
-fn without_privileges_there_is_one_line() {
-    let args = ["switch", "--engine", "kernel", "--interface", "lo", "--mode", "generic", "--http", "off"];
-    if let Some(said) = run_as_nobody(&[&args[..], &["--listen", "127.0.0.1:0"]].concat()) {
-        assert_error(&said, 1, &["needs root", "CAP_BPF", "CAP_NET_ADMIN"]);
-    }
-}
-
-#[test]
-fn flags_that_make_no_sense_are_usage_errors() {
-    let switch = |args: &[&str]| run(&[&["switch", "--http", "off", "--listen", "127.0.0.1:0"], args].concat());
-    assert_error(&switch(&["--engine", "kernel"]), 2, &["--interface eth0"]);
-    assert_error(&switch(&["--engine", "kernel", "--interface", "lo,"]), 2, &["--interface eth0"]);
-    assert_error(&switch(&["--engine", "kernel", "--interface", "eth0", "--keep"]), 2, &["--keep needs a port"]);
-    assert_error(&switch(&["--engine", "gpu"]), 2, &["gpu", "user, kernel"]);
 }

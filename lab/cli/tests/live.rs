@@ -75,9 +75,3 @@ fn an_interrupted_run_leaves_nothing() {
     assert_eq!(said.code, Some(130), "{said:?}");
     assert_eq!(labs.map(|lab| traces_of(&lab)).concat(), Vec::<String>::new(), "{said:?}");
 }
-
-#[test]
-fn wrong_usage_says_what_to_write() {
-    assert_error(&run(&["bench", "falcon-8", "--duration", "1ms"]), 2, &["--duration 1ms", "10ms or more"]);
-    assert_error(&run(&["bench", "bolt-11", "--rounds", "0"]), 2, &["--rounds"]);
-}

@@ -120,23 +120,6 @@ fn ipv6_works_as_ipv4_does() {
 }
 
 #[test]
-fn status_shows_a_lab_to_people_and_scripts() {
-    let Some(name) = Named::new() else { return };
-    assert_eq!(name.lab("up", &["--hosts", "1", "--loss", "0.5%"]).code, Some(0));
-    let people = name.lab("status", &[]).stdout;
-    for part in ["1 host, 0.5% loss", "switch", "10.77.255.1", "fd77::1", "host0", "10.77.0.2", "fd77:1::2"] {
-        assert!(people.contains(part), "{part} is not in {people}");
-    }
-    let json: serde_json::Value = serde_json::from_str(&name.lab("status", &["--json"]).stdout).unwrap();
-    let lab = &json["labs"][0];
-    let whole = (&lab["name"], &lab["complete"], &lab["loss"], &lab["xdp"]);
-    assert_eq!(whole, (&name.0.clone().into(), &true.into(), &0.005.into(), &true.into()));
-    assert_eq!(lab["switch"]["interfaces"], serde_json::json!(["host0"]));
-    assert_eq!(lab["hosts"][0]["netns"], format!("mf-{}-host0", name.0));
-    assert!(run(&["net", "status"]).stdout.contains(&name.0));
-}
-
-#[test]
 fn exec_becomes_the_command() {
     let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
@@ -152,21 +135,6 @@ fn exec_becomes_the_command() {
     assert_error(&name.lab("exec", &["host0", "--", "/etc/passwd"]), 126, &["/etc/passwd", "denied"]);
     assert_error(&name.lab("exec", &["host1", "--", "true"]), 2, &["host1", &name.0, "host0 to host0"]);
     assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, rack0, host0"]);
-}
-
-#[test]
-fn a_name_that_is_taken_or_unknown_says_what_to_do() {
-    let Some(name) = Named::new() else { return };
-    for what in ["down", "status"] {
-        assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
-    }
-    assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
-    assert_eq!(name.lab("up", &[]).code, Some(0));
-    assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight-lab net down --name", "another --name"]);
-    let inside = ["host1", "--", MIDFLIGHT, "net", "down", "--name", &name.0];
-    assert_error(&name.lab("exec", &inside), 1, &["inside", &name.0, "leave it first"]);
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
 }
 
 #[test]
@@ -255,23 +223,4 @@ fn down_all_takes_all_labs_down() {
                     `midflight-lab net up` sets one up\n";
     assert_eq!(said.stdout, expected, "{said:?}");
     assert!(said.stderr.contains("/run/midflight") && said.stderr.lines().count() == 1, "{said:?}");
-}
-
-#[test]
-fn what_is_missing_is_named() {
-    assert_error(&run(&["net", "up", "--hosts", "65"]), 2, &["65", "1 to 64"]);
-    assert_error(&run(&["net", "up", "--name", "Rack"]), 2, &["\"Rack\"", "a-z"]);
-    assert_error(&run(&["net", "up", "--loss", "2"]), 2, &["\"2\"", "0.1%"]);
-    assert_error(&run(&["net", "down", "--all", "--name", "a"]), 2, &["--all", "--name"]);
-    let Some(name) = Named::new() else { return };
-    let said = midflight(&["net", "up", "--name", &name.0]).env("PATH", "/nonexistent").output().unwrap().into();
-    assert_error(&said, 1, &["`ip`", "iproute2"]);
-    name.is_gone();
-    let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", MIDFLIGHT]);
-    let Ok(output) = unprivileged.args(["net", "up", "--name", &name.0]).output() else {
-        return skip("no `setpriv` here");
-    };
-    assert_error(&output.into(), 1, &["needs root", "sudo"]);
-    name.is_gone();
 }

@@ -107,12 +107,3 @@ fn a_signal_ends_the_peer_and_what_it_started() {
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
     assert!(has_ended(&pid));
 }
-
-#[test]
-fn wrong_usage_says_what_would_be_right() {
-    let directory = Directory::new("peers-usage");
-    let (peers, work) = (peers(&directory, SETUP, RUN), directory.path("work"));
-    assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/peers"]);
-    assert_error(&run(&arguments(&peers, &work, "celery")), 2, &["celery", "ray"]);
-    assert_error(&run(&["bench", "peers", "--only", "ray", "--skip", "ray"]), 2, &["--only", "--skip"]);
-}

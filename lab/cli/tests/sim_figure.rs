@@ -96,20 +96,6 @@ fn one_process_and_two_give_the_same_results_and_pictures() {
 }
 
 #[test]
-fn an_unknown_figure_names_the_known_ones() {
-    assert_error(&run(&["sim", "figure", "bolt-18"]), 2, &["`bolt-18`", "falcon-8,", "bolt-13a,", "scale"]);
-    assert_error(&run(&["sim", "figure"]), 2, &["NAME"]);
-    assert_error(&run(&["sim", "figure", "--all", "bolt-17"]), 2, &["--all"]);
-    assert_error(&run(&["sim", "figure", "--recheck", "--cells", "/nonexistent"]), 2, &["/nonexistent"]);
-}
-
-#[test]
-fn a_trace_that_is_not_there_is_named_before_any_cell_runs() {
-    let said = run(&["sim", "figure", "bolt-13a", "--trace", "/nonexistent"]);
-    assert_error(&said, 2, &["--trace", "/nonexistent", "No such file"]);
-}
-
-#[test]
 fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     let said = run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "2", "--trace", "mine.tr"]);
     let cells: Vec<serde_json::Value> = said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -60,19 +60,6 @@ fn every_cell_of_every_figure_makes_sense_and_has_its_own_name() {
 }
 
 #[test]
-fn rows_have_names_of_their_own_and_fit_results() {
-    for figure in &ALL {
-        let cases = figure.cases(Effort::Full, &TRACES);
-        let rows = figure.findings(cases.iter().map(|case| (case.name.as_str(), nothing(case)))).rows;
-        let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        assert!(!rows.is_empty() && names.len() == rows.len(), "{}", figure.name);
-        assert!(
-            names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
-        );
-    }
-}
-
-#[test]
 fn without_results_nothing_passes_and_nothing_panics() {
     for figure in &ALL {
         let findings = figure.findings([]);
@@ -102,12 +89,6 @@ fn schemes_are_compared_under_the_same_arrivals() {
 fn with_columns(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     let figure = find(name).unwrap();
     told(figure, &figure.cases(Effort::Full, &TRACES), result)
-}
-
-#[test]
-fn three_figures_have_columns_for_real_traces() {
-    let names: Vec<&str> = ALL.iter().filter(|figure| figure.has_columns()).map(|figure| figure.name).collect();
-    assert_eq!(names, ["bolt-13a", "bolt-13b", "bolt-15"]);
 }
 
 /// That the Google traces give other factors in 13a was known.

@@ -152,9 +152,3 @@ fn a_search_ends_when_it_is_told_to() {
     assert_eq!((verdict.states, verdict.exhaustive, watch.states()), (1, false, 0));
     assert_eq!(named.judge(&verdict), Judgement::Open);
 }
-
-#[test]
-fn each_instance_has_a_name_of_its_own() {
-    let names: BTreeSet<_> = all().iter().map(|named| named.name).collect();
-    assert_eq!(names.len(), all().len());
-}
