@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
+use common::{Directory, Said, run, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
 

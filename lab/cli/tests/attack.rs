@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, interrupted, kernel_works, labs_work, run};
+use common::{interrupted, kernel_works, labs_work, run};
 use midflight_net::testing::traces_of;
 
 /// A second of each kind, which must do no harm.

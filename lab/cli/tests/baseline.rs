@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Running, assert_error, run, signal};
+use common::{Running, run, signal};
 use rustix::process::Signal;
 
 fn worker(more: &[&str]) -> (Running, String) {

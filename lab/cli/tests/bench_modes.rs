@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, labs_work, run};
+use common::{labs_work, run};
 
 #[test]
 fn a_mode_is_measured_with_each_workload() {

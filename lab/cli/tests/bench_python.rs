@@ -4,10 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
-use rustix::process::Signal;
-use std::path::Path;
-use std::process::Command;
+use common::{Directory, run};
 
 const SETUP: &str = "\
 case $1 in

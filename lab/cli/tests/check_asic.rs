@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, interrupted, run};
+use common::{interrupted, run};
 
 fn check(arguments: &[&str]) -> common::Said {
     run(&[&["check", "asic"], arguments].concat())

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, run};
+use common::run;
 
 fn check(arguments: &[&str]) -> common::Said {
     run(&[&["check", "store"], arguments].concat())

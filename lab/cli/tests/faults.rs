@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, assert_error, interrupted, labs_work, run};
+use common::{Directory, interrupted, labs_work, run};
 use midflight_net::testing::traces_of;
 
 /// R1, R2, R5: one fault of each sort; `make lab-store` has more.

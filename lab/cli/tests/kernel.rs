@@ -150,25 +150,6 @@ fn nobody_sees_which_engine_serves() {
 }
 
 #[test]
-fn t10_an_executor_is_killed_and_every_task_completes_once() {
-    let Some(world) = World::new(3) else { return };
-    let switch = world.switch("host0,host1,host2", &[]);
-    let (mut killed, _other) = (world.executor(1, 8), world.executor(2, 8));
-    let client = world.client(0);
-    let parts = [(TASKS / 4, SHORT), (16, Duration::from_secs(2)), (TASKS, SHORT)];
-    let mut seen = Seen::new(&client, &parts);
-    seen.take(TASKS / 4);
-    wait_until("every slot has a long one", || world.status(&switch)["busy"] == 16);
-    killed.child.kill().unwrap();
-    seen.take_all();
-    assert!(seen.again >= 8, "{} tasks ran again", seen.again);
-    let now = world.status(&switch);
-    // More if a slow machine silences the other executor for a second.
-    assert!(now["tasks"]["expired"].as_u64().unwrap() >= seen.again as u64, "the tick found them: {now}");
-    assert_eq!(now["tasks"]["submitted"], parts.iter().map(|part| part.0).sum::<usize>());
-}
-
-#[test]
 fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
     let Some(world) = World::new(3) else { return };
     let switch = world.switch("host0,host1,host2", &[]);
@@ -288,28 +269,6 @@ fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
     let said = Said { code: switch.child.wait().unwrap().code(), stdout: String::new(), stderr };
     assert_error(&said, 1, &["interface host1 went away", "start again"]);
     assert!(!world.is_attached("host0"));
-}
-
-#[test]
-fn in_generic_mode_an_executor_with_many_slots_is_served() {
-    let Some(world) = World::new(2) else { return };
-    let switch = world.switch("host0,host1", &["--mode", "generic"]);
-    let _executor = world.executor(1, 64);
-    world.submit(Place::Host(0), TASKS, &world.address().to_string());
-    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == TASKS);
-}
-
-#[test]
-fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
-    let Some(world) = World::new(2) else { return };
-    let listen = format!("0.0.0.0:{}", world.port);
-    let _switch =
-        Running::spawn(midflight_at(&world.lab, Place::Switch, &["switch", "--listen", &listen, "--http", "off"]));
-    let _executor = world.executor(1, 4);
-    let gateway = world.lab.hosts()[0].gateway_ipv4;
-    for asked in [SWITCH_IPV4, gateway] {
-        world.submit(Place::Host(0), 100, &format!("{asked}:{}", world.port));
-    }
 }
 
 #[test]

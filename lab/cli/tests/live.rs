@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Said, assert_error, interrupted, labs_work, run, skip};
+use common::{Said, interrupted, labs_work, run, skip};
 use midflight_net::testing::traces_of;
 
 /// Without the kernel engine, the command said why.

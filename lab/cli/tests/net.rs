@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{Directory, MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
+use common::{MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
 use midflight_net::testing::traces_of;
 use rustix::process::Signal;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A free name; its lab is removed with the test.
@@ -44,39 +44,6 @@ impl Drop for Named {
     }
 }
 
-/// A `lab up` stopped in the middle: its namespaces exist, its links do not.
-struct HalfUp {
-    child: Child,
-    directory: Directory,
-}
-
-impl HalfUp {
-    fn new(name: &Named) -> Self {
-        let directory = Directory::new(&format!("half-up-{}", name.0));
-        for file in ["calls", "blocked", "go"] {
-            let _ = std::fs::remove_file(directory.path(file)); // left by the previous one
-        }
-        let here = directory.path("");
-        let path = std::env::var("PATH").unwrap();
-        // The second call of `ip` waits for a file.
-        let ip = format!(
-            "echo >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
-             while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\""
-        );
-        directory.script("ip", &ip);
-        let mut command = midflight(&["net", "up", "--name", &name.0]);
-        command.env("PATH", format!("{here}:{path}")).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        wait_until("it is half up", || Path::new(&directory.path("blocked")).exists());
-        assert!(name.has("host1"));
-        Self { child, directory }
-    }
-
-    fn go_on(&self) {
-        self.directory.write("go", "");
-    }
-}
-
 /// The arguments of a line of the guide; a nested `midflight` also runs this build.
 fn arguments(line: &str) -> Vec<&str> {
     let words = line.split_whitespace().skip(1);
@@ -104,22 +71,6 @@ fn up_says_what_to_type_and_it_works() {
 }
 
 #[test]
-fn ipv6_works_as_ipv4_does() {
-    let Some(name) = Named::new() else { return };
-    assert_eq!(name.lab("up", &["--no-xdp"]).code, Some(0));
-    let exec = |place: &'static str, rest: &[&'static str]| {
-        let inside = ["net", "exec", "--name", &name.0, place, "--", MIDFLIGHT];
-        [&inside, rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let start = |args: Vec<String>| Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let _switch = start(exec("switch", &["switch", "--listen", "[fd77::1]:7700"]));
-    let _executor = start(exec("host1", &["executor", "--switch", "[fd77::1]:7700"]));
-    let submit = exec("host0", &["submit", "noop", "-n", "1000", "--switch", "[fd77::1]:7700"]);
-    let said = run(&submit.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(said.code == Some(0) && said.stderr.contains("1000 ok"), "{said:?}");
-}
-
-#[test]
 fn exec_becomes_the_command() {
     let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
@@ -135,48 +86,6 @@ fn exec_becomes_the_command() {
     assert_error(&name.lab("exec", &["host0", "--", "/etc/passwd"]), 126, &["/etc/passwd", "denied"]);
     assert_error(&name.lab("exec", &["host1", "--", "true"]), 2, &["host1", &name.0, "host0 to host0"]);
     assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, rack0, host0"]);
-}
-
-#[test]
-fn up_that_is_interrupted_undoes_what_it_did() {
-    for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let Some(name) = Named::new() else { return };
-        let half = HalfUp::new(&name);
-        signal(&half.child, ending);
-        half.go_on();
-        let said: Said = half.child.wait_with_output().unwrap().into();
-        assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
-        assert!(said.stderr.contains("interrupted; nothing is left"), "{said:?}");
-        name.is_gone();
-    }
-}
-
-#[test]
-fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
-    let Some(name) = Named::new() else { return };
-    let killed = || -> HalfUp {
-        let mut half = HalfUp::new(&name);
-        half.child.kill().unwrap();
-        half.child.wait().unwrap();
-        assert!(name.has("host0"));
-        assert_error(
-            &name.lab("exec", &["host0", "--", "true"]),
-            1,
-            &[&name.0, "not complete", "midflight-lab net down"],
-        );
-        // The `ip` that it started is still running, and delays the next command.
-        half.go_on();
-        half
-    };
-    let half = killed();
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
-    drop(half);
-    let _half = killed();
-    assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
-    assert!(name.has("host0") && !name.has("host1"));
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
 }
 
 #[test]

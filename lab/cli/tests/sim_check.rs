@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Directory, assert_error, interrupted, midflight, run};
+use common::{Directory, assert_error, interrupted, run};
 
 /// An executor dies while it runs.
 const TRIAL: &str = "\

@@ -5,7 +5,6 @@
 mod common;
 
 use common::{Directory, Said, assert_error, run};
-use std::path::{Path, PathBuf};
 
 /// The smallest of the figures.
 const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "2"];
@@ -104,17 +103,6 @@ fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 9);
 }
 
-/// `None`, with a message, if it is absent.
-fn trace(name: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let path = std::env::var_os("MIDFLIGHT_TRACES").map_or_else(beside, Into::into).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is absent; set MIDFLIGHT_TRACES to the directory that holds the traces", path.display());
-    None
-}
-
 const TRACES: [&str; 3] = ["google-sub.tr", "google-like-80.tr", "alibaba2017-batch_task.csv"];
 
 fn cells(said: &Said) -> Vec<serde_json::Value> {
@@ -159,24 +147,4 @@ fn a_cell_samples_the_trace_in_the_folder_that_is_named() {
     let jobs = result["result"]["counters"]["trace.jobs"].as_u64().unwrap();
     assert!(jobs > 50, "{said:?}");
     assert_error(&run(&["sim", "cell", &cell]), 2, &["mine.tr"]);
-}
-
-/// The smallest of them.
-#[test]
-fn a_published_trace_gives_rows_beside_the_generated_workload() {
-    let Some(trace) = trace(TRACES[1]) else { return };
-    let directory = Directory::new("figure-columns");
-    let (out, folder) = (directory.path("out"), directory.path(""));
-    std::os::unix::fs::symlink(trace, directory.path(TRACES[1])).unwrap();
-    let asked = ["sim", "figure", "bolt-15", "--quick", "--seeds", "1", "--out", &out, "--traces", &folder, "--json"];
-    let said = run(&asked);
-    assert!(said.stderr.contains("google-sub, alibaba. "), "{said:?}");
-    let results = said.results();
-    assert_eq!(results["figures.traces"], "google-like");
-    assert!(results["bolt-15.google-like-level-3-median.ours"].is_number());
-    assert_eq!(results["bolt-15.google-like-fifo-median.class"], "predicted");
-    let page = std::fs::read_to_string(format!("{out}/index.html")).unwrap();
-    for part in ["<h3>With real traces", "<th>google-like</th>", "LEFT OUT"] {
-        assert!(page.contains(part), "no {part} in the report");
-    }
 }

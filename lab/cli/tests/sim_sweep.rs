@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Child;

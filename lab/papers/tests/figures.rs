@@ -6,7 +6,6 @@ use midflight_papers::cell::{Cell, CellResult, Load, Percentiles, QUANTILES, Rep
 use midflight_papers::experiment::{Experiment, Outcome};
 use midflight_papers::figures::{ALL, Case, Effort, Figure, TRACES, find};
 use midflight_papers::findings::{Class, Findings, Verdict};
-use midflight_papers::netrs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A distribution that is `ms` from each quantile on, in rising order.
@@ -31,13 +30,6 @@ fn delayed(from: &[(f64, f64)]) -> CellResult {
 fn told(figure: &Figure, cases: &[Case], result: impl Fn(&str) -> CellResult) -> Findings {
     let twice = cases.iter().flat_map(|case| [case, case]);
     figure.findings(twice.map(|case| (case.name.as_str(), Outcome::Tasks(result(&case.name)))))
-}
-
-fn nothing(case: &Case) -> Outcome {
-    match case.cell {
-        Experiment::Tasks(_) => Outcome::Tasks(CellResult::default()),
-        Experiment::Cache(_) => Outcome::Cache(netrs::CellResult::default()),
-    }
 }
 
 fn scheme_and_place(case: &str) -> (&str, &str) {

@@ -4,11 +4,10 @@ mod common;
 #[path = "common/ways.rs"]
 mod ways;
 
-use midflight_rmt::tasks::check::instances::{Judgement, all, named};
+use midflight_rmt::tasks::check::instances::{Judgement, named};
 use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, run};
 use midflight_rmt::tasks::safe::{Config, Safe};
 use midflight_rmt::{Machine, Packet, Sent, Target, Watch, Word};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ways::{page_shows_way, searched};

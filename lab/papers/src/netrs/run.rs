@@ -160,8 +160,6 @@ mod tests {
         Cell { selector, clients, seed, placement, keys, network: None, requests: 30_000, ..Cell::default() }
     }
 
-    const C3: Selects = Selects::Really(Algorithm::C3);
-
     #[test]
     fn every_request_is_answered_and_a_run_is_repeated_exactly() {
         let selectors =
