@@ -201,7 +201,10 @@ fn what_is_no_scenario_is_refused_with_its_line_and_what_is_allowed() {
     for (text, part) in [
         ("[cluster]\nexecutor = 1", "s.toml:2: unknown field `executor`, expected one of `switches`"),
         ("[cluster]\nengine = \"server\"", "s.toml:2: key `engine`: where switches run is `place = \"server\"`"),
-        ("duration = \"long\"", "s.toml:1: key `duration`: invalid value: string \"long\", expected a time of at least 0"),
+        (
+            "duration = \"long\"",
+            "s.toml:1: key `duration`: invalid value: string \"long\", expected a time of at least 0",
+        ),
         (
             "[[faults]]\nat = \"1ms\"\ncrash = \"rack 1\"",
             "s.toml:3: key `crash`: invalid value: string \"rack 1\", expected",

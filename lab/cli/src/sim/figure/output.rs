@@ -11,13 +11,7 @@ use midflight_terminal::files;
 use midflight_terminal::stdout;
 use std::path::Path;
 
-pub(super) fn write(
-    shown: &[Shown<'_>],
-    how: &HowRun,
-    envelope: &Envelope,
-    out: &Path,
-    json: bool,
-) -> Result<()> {
+pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope, out: &Path, json: bool) -> Result<()> {
     for one in shown {
         for (plot, picture) in one.findings.plots.iter().zip(&one.pictures) {
             files::write(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
