@@ -4,8 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, run, signal, spawn_with, wait_until};
-use rustix::process::Signal;
+use common::{Directory, run};
 use std::path::Path;
 
 const SETUP: &str = "\
@@ -92,18 +91,4 @@ fn what_a_peer_leaves_behind_is_ended() {
     assert!(has_ended(&pid));
     let scratch = std::fs::read_to_string(scratch).unwrap();
     assert!(scratch.contains("mf-bench-") && !Path::new(scratch.trim()).exists(), "{scratch}");
-}
-
-#[test]
-fn a_signal_ends_the_peer_and_what_it_started() {
-    let directory = Directory::new("peers-signal");
-    let (pid, work) = (directory.path("pid"), directory.path("work"));
-    let endless = format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait");
-    let peers = peers(&directory, SETUP, &endless);
-    let child = spawn_with(&arguments(&peers, &work, "ray"), "");
-    wait_until("the peer runs", || Path::new(&pid).exists());
-    signal(&child, Signal::INT);
-    let said = Said::from(child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
-    assert!(has_ended(&pid));
 }

@@ -8,7 +8,6 @@ mod core;
 mod core_cache;
 mod core_store;
 mod failover;
-mod ilp;
 mod keeper;
 mod lab;
 mod live;
@@ -70,9 +69,6 @@ enum Bench {
     /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
     #[command(after_help = cache::EXAMPLES)]
     Cache(cache::Args),
-    /// Plans of RSNodes: how long they take, and how often they are proven optimal
-    #[command(after_help = ilp::EXAMPLES)]
-    Ilp(How),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -150,7 +146,6 @@ impl Args {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
             Bench::Loop(args) | Bench::Select(args) => args.against.other.is_none(),
-            Bench::Ilp(_) => true,
             Bench::Lab(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
@@ -175,7 +170,6 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Cache(args) => cache::run(&args),
-        Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
         Bench::Python(args) => python::run(&args),
     }
