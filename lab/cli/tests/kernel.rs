@@ -6,8 +6,8 @@
 mod common;
 
 use common::{
-    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, run,
-    run_as_nobody, signal, status_at, wait_until,
+    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, signal,
+    status_at, wait_until,
 };
 use midflight::{Client, Executor, Job, TaskSpec, functions};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
