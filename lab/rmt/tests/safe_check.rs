@@ -45,6 +45,10 @@ impl Subject for Generous {
         Subject::retrieve(&self.0, executor, resources)
     }
 
+    fn asker(&self, packet: &Packet) -> Option<u8> {
+        self.0.asker(packet)
+    }
+
     fn told(&self, sent: &Sent) -> Told {
         self.0.told(sent)
     }

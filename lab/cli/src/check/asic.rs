@@ -1,5 +1,6 @@
 //! `midflight-lab check asic`: builds and measures the asic engine's programs, and searches those of tasks exhaustively.
 
+use super::larger::{self, Telling};
 use super::planted;
 use super::progress::shown;
 use super::table::Table;
@@ -35,7 +36,7 @@ EXAMPLES
 Every state of small queues on the real programs: packets that recirculate overtake each other in
 all orders. hazard-… are of the published program, all others of the safe one. network… has what
 stands before it in a switch too, and packets of clients and executors that get lost, late or
-copied. All is exhaustive at small sizes.
+copied; turns… is what never ends if executors ask for ever. All is exhaustive at small sizes.
 --planted plants defects in the safe program, one at a time: the same search must refute each,
 else it shows nothing.
 docs/internals/asic.md has rules and programs, docs/internals/asic-hazards.md what breaks and how.
@@ -46,6 +47,8 @@ RESULTS
   asic.safe.violations               rules that broke and should not
   asic.safe.stages_ingress, _egress  of the switch's 12 each; .stages_with_front: of ingress, with
                                      the tables of slots and epoch, and forwarding
+  asic.safe.passes_in_a_row          until packets come to rest, at most, in any order
+  asic.safe.endless                  documented ways to go on for ever that were found again
   asic.safe.entries_per_level        with four levels
   asic.tofino_2.PROGRAM.entries_per_level
                                      on Tofino 2; PROGRAM is published, safe, or safe_wide, with 16
@@ -111,13 +114,26 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let cache = CacheSize::all()?;
     print(args, &(summary(&sizes) + &summary(&on_tofino_2) + &store_summary(&store) + &cache_summary(&cache)))?;
     let searched = search(args, chosen, &stop)?;
-    let code = judge(&searched, &stop);
+    let mut code = judge(&searched, &stop);
+    let telling = Telling { transcript: args.transcript, json: args.json };
+    let mut more = larger::Found::default();
+    if !stop.load(Ordering::Relaxed) && args.limit.is_none() {
+        more = larger::endless(args.instance.as_deref(), telling, &stop)?;
+        if args.full && !stop.load(Ordering::Relaxed) {
+            more.surprise |= larger::sizes(args.threads.into(), telling, &stop)?.surprise;
+        }
+    }
+    if more.surprise {
+        code = usage::FAILURE;
+    } else if code == 0 && stop.load(Ordering::Relaxed) {
+        code = usage::INTERRUPTED;
+    }
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
         let others = [store_measures(&store), cache_measures(&cache)].concat();
         let queues = [measures(&sizes, &searched), measures_on_tofino_2(&on_tofino_2)].concat();
-        Envelope::new("check asic", [queues, others].concat()).print(true)?;
+        Envelope::new("check asic", [queues, more.measures, others].concat()).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
     }
@@ -131,7 +147,7 @@ fn choose(args: &Args) -> Result<Vec<Named>> {
         None => args.full || named.large.is_none(),
     };
     let mut chosen: Vec<Named> = all.iter().filter(|named| wanted(named)).cloned().collect();
-    if chosen.is_empty() {
+    if chosen.is_empty() && !args.instance.as_deref().is_some_and(larger::is_named) {
         let names: Vec<_> = all.iter().map(|named| named.name).collect();
         let unknown = args.instance.as_deref().unwrap_or_default();
         return Err(usage::error(format!(

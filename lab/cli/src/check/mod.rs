@@ -2,6 +2,7 @@
 
 mod asic;
 mod history;
+mod larger;
 mod p4;
 mod planted;
 mod progress;

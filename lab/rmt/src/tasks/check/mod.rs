@@ -8,6 +8,7 @@
 //! with a shortest sequence of steps to it as a text.
 
 mod answers;
+mod endless;
 pub mod instances;
 mod net;
 mod pack;
@@ -17,6 +18,7 @@ mod search;
 mod world;
 
 use crate::{Machine, Packet, Sent};
+pub use endless::{Endless, Way, endless, shifted};
 pub use passes::{Passes, passes};
 pub use search::run;
 pub use world::Broken;
@@ -98,6 +100,10 @@ pub trait Subject: Send + Sync + 'static {
     fn retrieve_numbered(&self, executor: u8, resources: u8, _counter: u32) -> Packet {
         self.retrieve(executor, resources)
     }
+    /// The executor of a recirculating packet; `None`: a client's.
+    fn asker(&self, packet: &Packet) -> Option<u8>;
+    /// Renumbers pointers and credit, so that states with equal differences become equal. Only differences may matter.
+    fn number_anew(&self, _machine: &mut Machine, _flight: &mut [Packet], _start: u32) {}
     /// The meaning of a packet that has left a pass.
     fn told(&self, sent: &Sent) -> Told;
     /// The tasks in a level's queue, the head first.
@@ -134,6 +140,8 @@ pub struct Instance {
     pub start: u32,
     /// Each client's job: its tasks' levels and resources. It sends them in one packet.
     pub jobs: Vec<Vec<(u8, u8)>>,
+    /// Number of tasks that the controller admits at each level of the safe program; `None`: one for each entry of the queue.
+    pub room: Option<u32>,
     /// How often each client resubmits refused tasks.
     pub retries: u8,
     /// Each executor's resources and number of polls, one request at a time.

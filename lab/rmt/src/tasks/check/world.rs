@@ -5,6 +5,9 @@ use super::{Instance, Order, Seen, Subject, Task, Told};
 use crate::{Crossing, Machine, Outputs, Packet, To};
 use std::fmt::Write;
 
+/// Polls of an executor that asks for ever.
+pub(super) const FOREVER: u8 = 127;
+
 /// A broken rule, and what happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broken {
@@ -272,7 +275,9 @@ impl<'a, S: Subject> World<'a, S> {
     pub(super) fn poll(&mut self, number: u8) -> Packet {
         let executor = &mut self.executors[usize::from(number)];
         executor.waits = true;
-        executor.polls = executor.polls.saturating_sub(1);
+        if executor.polls != FOREVER {
+            executor.polls = executor.polls.saturating_sub(1);
+        }
         let (resources, _) = self.setting.instance.executors[usize::from(number)];
         self.say(|_| format!("executor {number} (resources {resources}) polls"));
         self.setting.subject.retrieve(number, resources)

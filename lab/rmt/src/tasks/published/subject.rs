@@ -85,6 +85,10 @@ impl Subject for Published {
         Self::retrieve(self, address(executor), resources)
     }
 
+    fn asker(&self, _: &Packet) -> Option<u8> {
+        None
+    }
+
     fn told(&self, sent: &Sent) -> Told {
         match self.answer(sent) {
             None => Told::Round,

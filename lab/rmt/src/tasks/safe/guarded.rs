@@ -53,6 +53,10 @@ impl Subject for Guarded {
         Self::retrieve(self, EPOCH, &slot(executor), resources, counter, 0)
     }
 
+    fn asker(&self, packet: &Packet) -> Option<u8> {
+        self.safe().asker(packet)
+    }
+
     fn told(&self, sent: &Sent) -> Told {
         if self.is_reset(sent) { Told::Gone } else { self.safe().told(&self.received(sent)) }
     }

@@ -103,6 +103,8 @@ impl Config {
 #[derive(Clone, Debug)]
 pub struct Safe {
     config: Config,
+    /// Places of each level that the controller grants.
+    room: u32,
     program: Program,
     machine: Machine,
     fields: Fields,
@@ -135,7 +137,14 @@ impl Safe {
         bounds(&mut b, config);
         change(&mut b, &fields);
         let program = b.build(target)?;
-        Ok(Self { config, machine: Machine::load(&program), program, fields, registers })
+        Ok(Self { config, room: config.size, machine: Machine::load(&program), program, fields, registers })
+    }
+
+    /// The same, with a controller that grants fewer places than a level has entries.
+    #[cfg(feature = "check")]
+    pub(in crate::tasks) fn of_room(self, room: Option<u32>) -> Self {
+        let size = self.config.size;
+        Self { room: room.map_or(size, |room| room.min(size)), ..self }
     }
 
     /// The configuration of the build.
@@ -168,7 +177,7 @@ impl Safe {
         let (r, mut machine) = (&self.registers.pointers, self.machine.clone());
         for level in 0..self.config.levels {
             let pointer = start.wrapping_mul(self.config.step()) | level;
-            let full = start.wrapping_add(self.config.size);
+            let full = start.wrapping_add(self.room);
             let all = [
                 (r.add, pointer),
                 (r.retrieve, pointer),

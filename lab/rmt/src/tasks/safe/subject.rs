@@ -42,7 +42,7 @@ impl Subject for Safe {
     }
 
     fn size(&self) -> usize {
-        self.config().size as usize
+        self.room as usize
     }
 
     fn machine(&self, start: u32) -> Machine {
@@ -57,6 +57,50 @@ impl Subject for Safe {
 
     fn retrieve(&self, executor: u8, resources: u8) -> Packet {
         Self::retrieve(self, executor.into(), resources, 1)
+    }
+
+    fn asker(&self, packet: &Packet) -> Option<u8> {
+        let number = packet.get(self.fields().address) as u8;
+        matches!(self.kind(packet), Some(Kind::Swap | Kind::Retrieve)).then_some(number)
+    }
+
+    /// The head's pointer and `accepted` become `start`, as after the controller's set-up; all others move by as much.
+    fn number_anew(&self, machine: &mut Machine, flight: &mut [Packet], start: u32) {
+        let (f, r, step, size) = (self.fields(), &self.registers.pointers, self.config().step(), self.config().size);
+        for level in 0..self.config().levels {
+            let cell = |n: u32| (n & (size - 1)) * step + level;
+            let from = machine.read(r.retrieve, level, Word::Low).wrapping_sub(start.wrapping_mul(step) | level);
+            let paid = machine.read(r.accepted, level, Word::Low).wrapping_sub(start);
+            let moved = [
+                (r.add, from),
+                (r.retrieve, from),
+                (r.accepted, paid),
+                (r.credit_seen, paid),
+                (self.registers.credit, paid),
+            ];
+            for (register, by) in moved {
+                let word = machine.read(register, level, Word::Low);
+                machine.write(register, level, Word::Low, word.wrapping_sub(by));
+            }
+            for stored in &self.registers.entries {
+                let at = |n: u32| stored.of(cell(n));
+                let read = |(register, index)| machine.read(register, index, Word::Low);
+                let words: Vec<u32> = (0..size).map(|n| read(at(n.wrapping_add(from / step)))).collect();
+                let mut write = |(register, index), word| machine.write(register, index, Word::Low, word);
+                (0..).zip(words).for_each(|(n, word)| write(at(n), word));
+            }
+            for packet in flight.iter_mut() {
+                if self.kind(packet) == Some(Kind::Swap) && packet.get(f.level) == level + 1 {
+                    // Wherever the head has overtaken it, it continues at the head.
+                    let (head, at) = (start.wrapping_mul(step) | level, packet.get(f.swap_idx).wrapping_sub(from));
+                    let is_behind = at.wrapping_sub(head).cast_signed() < 0;
+                    packet.set(f.swap_idx, if is_behind { head.wrapping_sub(step) } else { at });
+                }
+                if self.kind(packet) == Some(Kind::Rest) && packet.get(f.credit_of) == level + 1 {
+                    packet.set(f.credit, packet.get(f.credit).wrapping_sub(paid));
+                }
+            }
+        }
     }
 
     fn told(&self, sent: &Sent) -> Told {
@@ -97,7 +141,7 @@ impl Subject for Safe {
     fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String> {
         let registers = self.level(machine, u32::from(level) - 1);
         let super::Level { add, retrieve, queued, accepted, credit, credit_seen } = registers;
-        let (held, size) = (held as u32, self.config().size);
+        let (held, size) = (held as u32, self.room);
         let length = add.wrapping_sub(retrieve) & (u32::MAX / self.config().levels.next_power_of_two());
         let inside = accepted.wrapping_sub(credit.wrapping_sub(size));
         let say = |what: &str| Err(format!("{what}: {registers:?}, {held} held"));

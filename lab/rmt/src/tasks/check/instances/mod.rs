@@ -1,10 +1,16 @@
 //! The instances to search, by name, for the tests, `midflight-lab check asic` and the pages.
 
+mod endless;
+mod sizes;
+
 use super::{Instance, Network, Order, Verdict, run};
 use crate::Watch;
 use crate::tasks::published::{self, Empty, Published};
 use crate::tasks::safe::{self, Guarded, Planted, Safe};
 use crate::{Refusal, Target};
+
+pub use endless::{Lasting, Turn, lasting};
+pub use sizes::{Growth, grown, planted_grown};
 
 const A: u8 = 1;
 const B: u8 = 2;
@@ -62,16 +68,16 @@ impl Named {
     /// # Errors
     /// If the program does not fit the switch.
     pub fn search(&self, threads: usize, watch: &Watch) -> Result<Verdict, Refusal> {
-        let target = &Target::TOFINO_1;
+        let (target, room) = (&Target::TOFINO_1, self.instance.room);
         Ok(match self.program {
             Program::Published(config) => run(Published::build(config, target)?, &self.instance, threads, watch),
-            Program::Safe(config) => run(Safe::build(config, target)?, &self.instance, threads, watch),
+            Program::Safe(config) => run(Safe::build(config, target)?.of_room(room), &self.instance, threads, watch),
             Program::Guarded(config) => run(Guarded::checked(config, target, None)?, &self.instance, threads, watch),
             Program::Planted(config, planted) if planted.is_of_front() => {
                 run(Guarded::checked(config, target, Some(planted))?, &self.instance, threads, watch)
             }
             Program::Planted(config, planted) => {
-                run(Safe::planted(config, target, planted)?, &self.instance, threads, watch)
+                run(Safe::planted(config, target, planted)?.of_room(room), &self.instance, threads, watch)
             }
         })
     }
