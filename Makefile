@@ -33,13 +33,14 @@ HAS_KERNEL = $(KERNEL_$(KERNEL))
 PARTS = $(HAS_KERNEL) $(ILP_$(ILP))
 PRODUCT = -p midflight-cli $(addprefix --features midflight-cli/,$(PARTS))
 LABORATORY = -p midflight-lab $(addprefix --features midflight-lab/,$(PARTS))
-ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS))
+# The tests have a program of their own, midflight-echo.
+ALL = --workspace $(addprefix --features midflight-lab/,$(PARTS)) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/release
 LAB = $(CARGO) run --locked --release --quiet $(LABORATORY) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-cache lab-store mutants figures transcripts golden
+.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-cache lab-store mutants figures transcripts golden size
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -89,7 +90,7 @@ test: ## unit, property, transcript and end-to-end tests; then the C core once m
 	@CARGO="$(CARGO)" .ci/run-tests --sanitize-core $(ALL)
 
 # Packages with a feature for the kernel engine or the ILP.
-WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane host lab placement spec)
+WITHOUT = -p midflight $(addprefix -p midflight-,cli dataplane echo host lab placement spec)
 
 lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
@@ -171,3 +172,6 @@ transcripts: ## regenerate the answers in transcripts/; then read the difference
 golden: ## regenerate the golden packets; then read the difference
 	UPDATE_GOLDEN=1 $(CARGO) test --locked -p midflight-wire --test wire golden
 	git diff --stat -- crates/wire/tests/golden
+
+size: ## lines of each room, words of the guides, crates and bytes of the command
+	@.ci/size

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{labs_work, run};
+use common::{assert_error, labs_work, run};
 
 #[test]
 fn a_mode_is_measured_with_each_workload() {
@@ -21,4 +21,11 @@ fn a_mode_is_measured_with_each_workload() {
         assert!((0.01..1.5).contains(&number("busy")), "one thread works, on one CPU: {results}");
     }
     assert!(results.get("modes.B.bound").is_none(), "flair was not measured: {results}");
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    assert_error(&run(&["bench", "modes", "--modes", "flare"]), 2, &["flare"]);
+    assert_error(&run(&["bench", "modes", "--share", "5"]), 2, &["--share", "10..=100"]);
+    assert_error(&run(&["bench", "modes", "--rounds", "1"]), 2, &["--rounds", "2..=100"]);
 }

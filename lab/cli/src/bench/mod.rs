@@ -8,11 +8,13 @@ mod core;
 mod core_cache;
 mod core_store;
 mod failover;
+mod foreign;
 mod keeper;
 mod lab;
 mod live;
 mod load;
 mod r#loop;
+mod map;
 mod modes;
 mod peers;
 mod python;
@@ -51,6 +53,9 @@ enum Bench {
     /// The same as processes on hosts of a lab, and reads of a store: the switch in user space, and in the kernel
     #[command(after_help = against::help(lab::EXAMPLES))]
     Lab(lab::Args),
+    /// Command lines by map, xargs, GNU parallel and a bare loop: commands a second; memory for endless input
+    #[command(after_help = map::EXAMPLES)]
+    Map(How),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
     #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
     Falcon8(live::Args),
@@ -63,6 +68,9 @@ enum Bench {
     /// Deaths of leader, follower and switch of a store, or of a cache's operator: how long clients wait
     #[command(after_help = failover::EXAMPLES)]
     Failover(failover::Args),
+    /// Unrelated packets through operators in the kernel: what operators cost them
+    #[command(after_help = foreign::EXAMPLES)]
+    Foreign(foreign::Args),
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
@@ -73,7 +81,7 @@ enum Bench {
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
     /// Calls of Python functions, and programs, on Midflight, joblib's loky, Dask and Ray in turns: calls a second, ratios
-    #[command(after_help = against::help(python::EXAMPLES))]
+    #[command(after_help = python::EXAMPLES)]
     Python(python::Args),
 }
 
@@ -149,6 +157,8 @@ impl Args {
             Bench::Lab(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
+            | Bench::Map(_)
+            | Bench::Foreign(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
             | Bench::Cache(_)
@@ -164,10 +174,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Xdp(args) => args.run("xdp", [xdp::run, xdp_store::run, xdp_cache::run]),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
+        Bench::Map(how) => map::run(&how),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Select(args) => args.run("select", &[], select::run),
         Bench::Failover(args) => failover::run(&args),
+        Bench::Foreign(args) => foreign::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Cache(args) => cache::run(&args),
         Bench::Peers(args) => peers::run(&args),

@@ -1,5 +1,6 @@
 //! `midflight-lab sim figure`: reproduces the papers' figures in the simulator.
 
+mod compare;
 mod output;
 mod recheck;
 
@@ -27,6 +28,7 @@ EXAMPLES
   midflight-lab sim figure falcon-8 bolt-13a --quick
   midflight-lab sim figure --all -j 8 --out docs/figures
   midflight-lab sim figure bolt-13b --json
+  midflight-lab sim figure --all --first-seed 1001 --out again --compare figures/results.json
   midflight-lab sim figure scale --list              its cells, one JSON object a line, to run elsewhere
   midflight-lab sim figure --recheck --cells docs/figures/cells
 
@@ -44,6 +46,7 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.pass, .unsure, .shape, .fail
   figures.CLASS.total, .pass, .unsure, .shape, .fail
   figures.traces, .rules             real traces with columns; the hash of constants and rules
+  figures.compared.rows, .equal, .turned, .verdict   with --compare
   selectors.NAME.mean_ms, .p99_ms    by netrs-selectors: each selector at the RSNodes
   figures.rechecked.cells, .equal    by --recheck: cells that were run again; equal results
 
@@ -56,8 +59,8 @@ sources change: a run that was interrupted goes on where it was. After a change 
 result, --recheck runs some of the kept cells again; where all are the same, the others stay valid.
 
 EXIT CODES
-  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written, or
-  --recheck found a difference, 2 wrong usage, 130 interrupted";
+  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written, --compare
+  failed or --recheck found a difference, 2 wrong usage, 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -76,6 +79,10 @@ pub(crate) struct Args {
     /// The first seed; the others follow it
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1 << 40))]
     first_seed: u64,
+    /// The results.json of a former run, with other seeds: exit code 1 if a row turned from pass to fail
+    /// or back, or fewer than 90 % of the verdicts are equal
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
     /// Cells at a time; default: one a core
     #[arg(long, short, value_name = "J")]
     jobs: Option<NonZeroUsize>,
@@ -95,7 +102,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// Are the kept results of earlier sources still valid? Runs cells of each scheme and load again
-    #[arg(long, conflicts_with_all = ["names", "all", "list", "trace", "quick", "seeds", "most_seeds"])]
+    #[arg(long, conflicts_with_all = ["names", "all", "list", "compare", "trace", "quick", "seeds", "most_seeds"])]
     recheck: bool,
     /// One JSON object on stdout
     #[arg(long)]
@@ -144,6 +151,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(trace) = &args.trace {
         std::fs::File::open(trace).map_err(|error| usage::error(format!("--trace {}: {error}", trace.display())))?;
     }
+    let before = args.compare.as_deref().map(compare::read).transpose()?;
     complain();
     // Check now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
@@ -151,9 +159,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     recheck::warn(&store)?;
     let shown = until_sure(args, studies, most, &store)?;
     let envelope = Envelope::new("figure", output::measures(&shown));
+    let compared = before.map(|before| compare::compare(&before, &envelope));
     let how = how(args, seeds, most, &columns, absent);
-    output::write(&shown, &how, &envelope, &args.out, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    output::write(&shown, &how, envelope, compared.as_ref().zip(args.compare.as_deref()), &args.out, args.json)?;
+    let holds = compared.is_none_or(|compared| compared.holds());
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Adds seeds to those with unsure rows.

@@ -1,5 +1,6 @@
 //! Output of figures: a table or one JSON object on stdout; plots, and a report.
 
+use super::compare::{Comparison, RULES};
 use crate::report::chart::standalone;
 use crate::report::figures::{HowRun, Shown, page};
 use crate::report::rows;
@@ -11,24 +12,37 @@ use midflight_terminal::files;
 use midflight_terminal::stdout;
 use std::path::Path;
 
-pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope, out: &Path, json: bool) -> Result<()> {
+/// `compared` is with the run in this file.
+pub(super) fn write(
+    shown: &[Shown<'_>],
+    how: &HowRun,
+    mut envelope: Envelope,
+    compared: Option<(&Comparison, &Path)>,
+    out: &Path,
+    json: bool,
+) -> Result<()> {
+    if let Some((compared, _)) = compared {
+        envelope.extend(compared.measures());
+    }
+    let compared = compared.map_or_else(String::new, |(compared, with)| compared.table(with));
     for one in shown {
         for (plot, picture) in one.findings.plots.iter().zip(&one.pictures) {
             files::write(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
         }
     }
-    files::write(&out.join("results.json"), &format!("{}\n", serde_json::to_string_pretty(envelope)?))?;
+    files::write(&out.join("results.json"), &format!("{}\n", serde_json::to_string_pretty(&envelope)?))?;
     let report = out.join("index.html");
-    files::write(&report, &page(shown, how, envelope))?;
+    files::write(&report, &page(shown, how, &envelope))?;
     if json {
         envelope.print(true)?;
+        eprint!("{compared}");
         eprintln!("report: {}", report.display());
         return Ok(());
     }
     let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
     let tables: String = shown.iter().map(table).collect();
     let absent = how.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
-    stdout::print(&format!("{tables}{absent}report: {}\n{}", report.display(), envelope.footer()))
+    stdout::print(&format!("{tables}{absent}{compared}report: {}\n{}", report.display(), envelope.footer()))
 }
 
 pub(super) fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
@@ -48,6 +62,6 @@ pub(super) fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     traces.sort_unstable();
     traces.dedup();
     measures.push(Measure::text("figures.traces", &traces.join(" ")));
-    measures.push(Measure::text("figures.rules", RULES_VERSION));
+    measures.push(Measure::text(RULES, RULES_VERSION));
     measures
 }
