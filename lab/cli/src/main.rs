@@ -13,7 +13,7 @@
 //! | [`baseline`] | schedulers for comparison |
 //! | [`report`] | results as pages |
 
-#[macro_use(eprint, eprintln)]
+#[macro_use(eprintln)]
 extern crate midflight_terminal;
 
 mod attack;
@@ -30,7 +30,6 @@ mod memory;
 mod net;
 mod pipeline;
 mod processes;
-mod replay_page;
 mod report;
 mod sim;
 mod soak;
@@ -94,8 +93,6 @@ enum Command {
     Pipeline(pipeline::Args),
     /// Schedulers to compare Midflight with, over real sockets: Sparrow
     Baseline(baseline::Args),
-    /// `midflight replay`, and its results as a page with plots
-    ReplayPage(replay_page::Args),
     #[command(flatten)]
     Product(midflight_cli::Command),
 }
@@ -148,7 +145,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Load(args) => load::run(&args),
         Command::Pipeline(args) => pipeline::run(&args),
         Command::Baseline(args) => baseline::run(&args),
-        Command::ReplayPage(args) => replay_page::run(&args),
         Command::Product(command) => midflight_cli::run(command),
     }
 }

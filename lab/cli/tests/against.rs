@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
+use common::{Directory, Said, run, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
 
@@ -82,14 +82,6 @@ fn what_is_only_perhaps_slower_than_allowed_is_named_and_no_failure() {
 }
 
 #[test]
-fn builds_without_a_result_in_common_are_not_the_same() {
-    let directory = Directory::new("against-nothing");
-    let said = against(&build(&directory, &printing("")), &["--at-most", "2"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("error: there is no result that both builds have"), "{said:?}");
-}
-
-#[test]
 fn a_build_that_fails_is_named_with_its_command_line_and_what_it_said() {
     let directory = Directory::new("against-fails");
     for (text, parts) in [
@@ -145,23 +137,4 @@ fn a_signal_ends_the_running_build_and_what_it_started() {
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
     let left = std::fs::read_to_string(pid).unwrap();
     assert!(!Path::new("/proc").join(left.trim()).exists(), "{left} was left");
-}
-
-#[test]
-fn wrong_usage_is_refused_before_anything_runs() {
-    let directory = Directory::new("against-usage");
-    let text = directory.write("text", "no program");
-    for (other, part) in
-        [("/nonexistent", "No such file"), (&text, "not executable"), (&directory.path("."), "not a file")]
-    {
-        assert_error(&against(other, &[]), 2, &["--against", other, part, "another build of midflight"]);
-    }
-    let other = build(&directory, "exit 1");
-    for bench in ["core", "xdp", "loop", "lab", "sim"] {
-        assert_error(&run(&["bench", bench, "--against", &other, "--rounds", "1"]), 2, &["--rounds", "2..=1000"]);
-    }
-    assert_error(&run(&["bench", "core", "--rounds", "4"]), 2, &["--against"]);
-    for factor in ["0.9", "ten", "inf", "nan"] {
-        assert_error(&against(&other, &["--at-most", factor]), 2, &["--at-most", "1.10"]);
-    }
 }

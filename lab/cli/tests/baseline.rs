@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Running, assert_error, run, signal};
+use common::{Running, run, signal};
 use rustix::process::Signal;
 
 fn worker(more: &[&str]) -> (Running, String) {
@@ -75,16 +75,4 @@ fn a_worker_says_when_it_started_what() {
     let (first, last) = (starts[0][3], starts[3][3]);
     assert!((20_000_000..10_000_000_000).contains(&(last - first)), "two slots take turns: {output}");
     assert!(output.lines().last().unwrap().contains("4 tasks run"), "{output}");
-}
-
-#[test]
-fn wrong_usage_says_what_to_write() {
-    for (args, expected) in [
-        (&["scheduler", "--worker", "127.0.0.1:7801"][..], "127.0.0.1:7801/4"),
-        (&["scheduler", "--worker", "127.0.0.1:7801/4", "--ratio", "0.5"], "1 to 64"),
-        (&["scheduler"], "--worker"),
-        (&["submit", "sleep", "long"], "wants a duration"),
-    ] {
-        assert_error(&run(&[&["baseline", "sparrow"], args].concat()), 2, &[expected]);
-    }
 }

@@ -4,10 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
-use rustix::process::Signal;
-use std::path::Path;
-use std::process::Command;
+use common::{Directory, run};
 
 const SETUP: &str = "\
 case $1 in
@@ -66,69 +63,4 @@ fn who_computes_something_else_has_failed() {
     assert!(said.stdout.contains("FAILED: ray: grid_long computed \"8\" instead of \"7\""), "{said:?}");
     assert!(said.stdout.contains("python.tasks_per_s      40,000"), "{said:?}");
     assert!(!said.stdout.contains("ray_ratio"), "{said:?}");
-}
-
-#[test]
-fn a_signal_ends_the_turn_and_what_it_started() {
-    let directory = Directory::new("python-signal");
-    let (pid, scratch, work) = (directory.path("pid"), directory.path("scratch"), directory.path("work"));
-    let endless = format!(
-        "touch $TMPDIR/x; echo $TMPDIR >{scratch}\nsetsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait"
-    );
-    let scripts = scripts(&directory, SETUP, &endless);
-    let child = spawn_with(&arguments(&scripts, &work, "midflight"), "");
-    wait_until("the turn runs", || Path::new(&pid).exists());
-    signal(&child, Signal::INT);
-    let said = Said::from(child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
-    let left = std::fs::read_to_string(&pid).unwrap();
-    assert!(!Path::new("/proc").join(left.trim()).exists());
-    let scratch = std::fs::read_to_string(scratch).unwrap();
-    assert!(scratch.contains("mf-bench-") && !Path::new(scratch.trim()).exists(), "{scratch}");
-}
-
-#[test]
-fn wrong_usage_says_what_would_be_right() {
-    let directory = Directory::new("python-usage");
-    let (scripts, work) = (scripts(&directory, SETUP, RUN), directory.path("work"));
-    assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/python"]);
-    assert_error(&run(&arguments(&scripts, &work, "celery")), 2, &["celery", "joblib"]);
-    assert_error(&run(&["bench", "python", "--turns", "1"]), 2, &["--turns", "2"]);
-}
-
-#[test]
-fn setup_names_what_is_missing_or_old() {
-    let directory = Directory::new("python-setup");
-    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/python/setup");
-    let complaint = |arguments: &[&str], path: Option<&str>| {
-        let mut command = Command::new(&setup);
-        command.env_remove("PYTHON").args(arguments);
-        if let Some(path) = path {
-            command.env("PATH", path);
-        }
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let (work, native) = (directory.path("work"), directory.path("libmidflight_native.so"));
-    let said = complaint(&["midflight", &work, &native], None);
-    assert_eq!(
-        said,
-        format!(
-            "error: there is no {native}: build it by cargo build --release -p midflight-python, or use ./do bench-python\n"
-        )
-    );
-    let old = std::fs::File::create(&native).unwrap();
-    old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    let said = complaint(&["midflight", &work, &native], None);
-    assert!(said.starts_with(&format!("error: {native} is older than its sources: build it by cargo")), "{said}");
-    assert_eq!(complaint(&["celery", &work, &native], None), "error: no system is called celery\n");
-    // A machine without Python, but with the script's other tools.
-    for tool in ["bash", "dirname", "mkdir", "env"] {
-        let found = ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(tool)).find(|path| path.exists());
-        std::os::unix::fs::symlink(found.unwrap(), directory.path(tool)).unwrap();
-    }
-    let said = complaint(&["ray", &work, &native], Some(&directory.path(".")));
-    assert!(said.starts_with("error: no Python 3.11 or newer: install python3"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
 }

@@ -62,28 +62,6 @@ fn operations_answer_by_text_json_and_exit_code() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
-    let mut cache = Cache::start("cache-wrong");
-    let get = |more: &[&str]| run(&[&["cache", "get", "a"], more].concat());
-    // Its own port: a cache may be running on that of `midflight up`.
-    assert_error(&get(&["--operator", "127.0.0.1:9", "--timeout", "50ms"]), 1, &["no answer in time"]);
-    assert_error(&get(&["--server", "127.0.0.1:1"]), 2, &["--operator", "--direct"]);
-    assert_error(&get(&["--server", "127.0.0.1:1", "--direct", "c4"]), 2, &["c4", "c3-rate-control"]);
-    assert_error(&get(&["--cache", "/nonexistent"]), 2, &["/nonexistent", "--print-config"]);
-    assert_error(&run(&["cache"]), 2, &["get, set or delete", "--print-config"]);
-    let of_cache = ["--cache", cache.file.as_str()];
-    assert_error(&run(&[&["cache", "get", "two words"], &of_cache[..]].concat()), 1, &["cannot be a key"]);
-    let long = "v".repeat((1 << 20) + 1);
-    let said = run_with(&[&["cache", "set", "a", "-"], &of_cache[..]].concat(), &long);
-    assert_error(&said, 1, &["1048577 bytes", "1048576"]);
-    let down = cache.agents.pop().unwrap().address.to_string();
-    let said = run(&[&["cache", "set", "a", "1"], &of_cache[..]].concat());
-    assert_error(&said, 1, &["2 of 3 servers have the new value", &format!("{down} cannot be reached")]);
-    let said = run(&["cache", "--print-config"]);
-    assert!(said.code == Some(0) && said.stdout.contains("\nservers_version = 0\n"), "{said:?}");
-}
-
-#[test]
 fn a_load_says_what_became_of_each_get() {
     let cache = Cache::start("cache-bench");
     let load = ["--rate", "400", "--duration", "1s", "--warm-up", "200ms", "--keys", "50", "--clients", "3", "--json"];

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, interrupted, run};
+use common::{interrupted, run};
 
 fn check(arguments: &[&str]) -> common::Said {
     run(&[&["check", "asic"], arguments].concat())
@@ -41,54 +41,12 @@ fn the_safe_program_is_sound_and_fits() {
 }
 
 #[test]
-fn people_get_a_table_and_the_way_if_they_want_it() {
-    let said = check(&["--instance", "lost-swap", "--transcript"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    for part in ["published", "32,768", "a lost SWAP loses its task", "T1 in 3 steps", "holds task 1", "check asic ·"]
-    {
-        assert!(said.stdout.contains(part), "no {part} in {said:?}");
-    }
-    let limited = check(&["--instance", "crossing-small", "--limit", "100"]);
-    assert_eq!(limited.code, Some(0), "{limited:?}");
-    assert!(limited.stdout.contains("nothing so far"), "{limited:?}");
-}
-
-#[test]
 fn planted_defects_are_caught_and_counted() {
     let said = check(&["--planted", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let results = said.results();
     assert_eq!(results["asic.safe.planted"], results["asic.safe.planted_caught"]);
     assert!(results["asic.safe.planted"].as_u64() >= Some(12), "{results}");
-}
-
-#[test]
-fn a_planted_defect_shows_its_steps() {
-    let said = check(&["--planted", "late-credit"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    for part in ["ordered-small", "T1 in 6 steps", "T1: task 3 is lost", "   6  REST", "1 of 1 defects", "check asic ·"]
-    {
-        assert!(said.stdout.contains(part), "no {part} in {said:?}");
-    }
-}
-
-/// Planted bugs exist for the check only.
-#[test]
-fn no_switch_runs_a_planted_defect() {
-    for engine in ["late-credit", "asic-planted", "asic-safe-late-credit"] {
-        assert_error(&run(&["pipeline", "--engine", engine]), 2, &["--engine", "asic-safe"]);
-    }
-}
-
-#[test]
-fn wrong_usage_is_named() {
-    assert_error(&check(&["--planted", "late-credits"]), 2, &["--planted", "late-credit,", "full-in-silence"]);
-    assert_error(&check(&["--planted", "--full"]), 2, &["--full"]);
-    assert_error(&check(&["--instance", "hazard-99"]), 2, &["--instance", "hazard-9", "batches", "lost-rest"]);
-    assert_error(&check(&["--instance", "kept", "--full"]), 2, &["--full"]);
-    assert_error(&check(&["--limit", "0"]), 2, &["--limit"]);
-    assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);
-    assert_error(&run(&["check", "writes"]), 2, &["writes"]);
 }
 
 #[test]

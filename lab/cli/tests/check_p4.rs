@@ -22,19 +22,3 @@ fn without_tools_it_says_so_and_does_nothing() {
     }
     assert!(output.stdout.is_empty());
 }
-
-#[test]
-fn one_part_is_asked_for_alone() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight-lab"));
-    let output = command.args(["check", "p4", "--only", "tofino"]).env("P4C_TOFINO", "/nowhere").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(3) && said.lines().count() == 1 && said.contains("for Tofino"), "{said}");
-}
-
-#[test]
-fn a_folder_of_transcripts_that_is_not_there_is_wrong_usage() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight-lab"));
-    let output = command.args(["check", "p4", "--transcripts", "/nowhere"]).env("P4C", "/nowhere").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("--transcripts /nowhere"), "{said}");
-}

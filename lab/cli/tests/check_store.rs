@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, run};
+use common::run;
 
 fn check(arguments: &[&str]) -> common::Said {
     run(&[&["check", "store"], arguments].concat())
@@ -35,22 +35,4 @@ fn all_rules_hold_with_both_reply_checks() {
     assert_eq!(["model.violations", "model.planted", "model.refuted"].map(of), [0; 3]);
     let one = check(&["--scope", "flush", "--json", "--reply-check", "strict"]);
     assert!(value(&one.stdout, "model.states") < of("model.states"));
-}
-
-#[test]
-fn wrong_usage_is_named() {
-    let unknown = check(&["--scope", "lost-junk"]);
-    assert_error(&unknown, 2, &["--scope", "lost-chunk", "writes"]);
-    assert_eq!(unknown.stderr.matches(" wipe,").count(), 1, "each name once: {unknown:?}");
-    assert_error(&check(&["--scope", "writes", "--quick"]), 2, &["--quick"]);
-    assert_error(&check(&["--reply-check", "none"]), 2, &["strict", "relaxed"]);
-    assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);
-}
-
-#[test]
-fn help_has_examples_results_and_exit_codes() {
-    let help = check(&["--help"]).stdout;
-    for part in ["EXAMPLES", "RESULTS", "EXIT CODES", "model.refuted"] {
-        assert!(help.contains(part), "no {part} in {help}");
-    }
 }

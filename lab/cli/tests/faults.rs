@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, assert_error, interrupted, labs_work, run};
+use common::{Directory, interrupted, labs_work, run};
 use midflight_net::testing::traces_of;
 
 /// R1, R2, R5: one fault of each sort; `make lab-store` has more.
@@ -42,11 +42,4 @@ fn an_interrupted_campaign_leaves_nothing() {
     assert!(!mounts.contains(&directory), "{mounts}");
     let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
     assert_eq!(left.filter(|file| file.file_name().to_string_lossy().starts_with(&directory)).count(), 0);
-}
-
-#[test]
-fn wrong_usage_is_refused() {
-    assert_error(&run(&["faults", "--kinds", "leader-bored"]), 2, &["\"leader-bored\"", "--list"]);
-    let list = run(&["faults", "--list"]);
-    assert!(list.code == Some(0) && list.stdout.contains("switch-not-to-leader"), "{list:?}");
 }

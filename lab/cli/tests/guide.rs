@@ -50,8 +50,8 @@ fn shell_lines(page: &str) -> Vec<&str> {
 }
 
 /// Subcommands of `midflight-lab` alone.
-const OF_LABORATORY: [&str; 11] =
-    ["attack", "baseline", "bench", "check", "faults", "load", "net", "pipeline", "replay-page", "sim", "soak"];
+const OF_LABORATORY: [&str; 10] =
+    ["attack", "baseline", "bench", "check", "faults", "load", "net", "pipeline", "sim", "soak"];
 
 /// Each call of one of the commands: which, its subcommands, and options before a `--`. After `-p` it is a cargo package.
 fn calls(line: &str) -> Vec<(&str, Vec<&str>)> {

@@ -57,7 +57,6 @@ fn files_without_an_end_are_refused() {
         &["sim", "sweep", zero],
         &["sim", "cell", zero],
         &["sim", "check", "tasks", "--trial", zero],
-        &["sim", "figure", "bolt-13a", "--compare", zero, "--out", &store],
         &["replay", zero],
         &["check", "history", zero],
     ] {

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{
-    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, run,
-    run_as_nobody, signal, status_at, wait_until,
+    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, signal,
+    status_at, wait_until,
 };
 use midflight::{Client, Executor, Job, TaskSpec, functions};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -150,25 +150,6 @@ fn nobody_sees_which_engine_serves() {
 }
 
 #[test]
-fn t10_an_executor_is_killed_and_every_task_completes_once() {
-    let Some(world) = World::new(3) else { return };
-    let switch = world.switch("host0,host1,host2", &[]);
-    let (mut killed, _other) = (world.executor(1, 8), world.executor(2, 8));
-    let client = world.client(0);
-    let parts = [(TASKS / 4, SHORT), (16, Duration::from_secs(2)), (TASKS, SHORT)];
-    let mut seen = Seen::new(&client, &parts);
-    seen.take(TASKS / 4);
-    wait_until("every slot has a long one", || world.status(&switch)["busy"] == 16);
-    killed.child.kill().unwrap();
-    seen.take_all();
-    assert!(seen.again >= 8, "{} tasks ran again", seen.again);
-    let now = world.status(&switch);
-    // More if a slow machine silences the other executor for a second.
-    assert!(now["tasks"]["expired"].as_u64().unwrap() >= seen.again as u64, "the tick found them: {now}");
-    assert_eq!(now["tasks"]["submitted"], parts.iter().map(|part| part.0).sum::<usize>());
-}
-
-#[test]
 fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
     let Some(world) = World::new(3) else { return };
     let switch = world.switch("host0,host1,host2", &[]);
@@ -291,40 +272,6 @@ fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
 }
 
 #[test]
-fn in_generic_mode_an_executor_with_many_slots_is_served() {
-    let Some(world) = World::new(2) else { return };
-    let switch = world.switch("host0,host1", &["--mode", "generic"]);
-    let _executor = world.executor(1, 64);
-    world.submit(Place::Host(0), TASKS, &world.address().to_string());
-    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == TASKS);
-}
-
-#[test]
-fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
-    let Some(world) = World::new(2) else { return };
-    let listen = format!("0.0.0.0:{}", world.port);
-    let _switch =
-        Running::spawn(midflight_at(&world.lab, Place::Switch, &["switch", "--listen", &listen, "--http", "off"]));
-    let _executor = world.executor(1, 4);
-    let gateway = world.lab.hosts()[0].gateway_ipv4;
-    for asked in [SWITCH_IPV4, gateway] {
-        world.submit(Place::Host(0), 100, &format!("{asked}:{}", world.port));
-    }
-}
-
-#[test]
-fn generic_mode_serves_a_loopback_interface() {
-    let Some(world) = World::new(1) else { return };
-    let switch = world.switch("lo", &["--mode", "generic"]);
-    assert!(switch.first_line.contains("on lo, XDP generic (slower than native), status"), "{}", switch.first_line);
-    let address = format!("127.0.0.1:{}", world.port);
-    let _executor =
-        Running::spawn(midflight_at(&world.lab, Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
-    world.submit(Place::Switch, 1_000, &address);
-    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 1000);
-}
-
-#[test]
 fn what_cannot_be_served_is_an_error_of_one_line() {
     let Some(world) = World::new(1) else { return };
     assert_error(&world.refused("eth7", &[]), 1, &["there is no interface eth7", "ip link"]);
@@ -336,21 +283,4 @@ fn what_cannot_be_served_is_an_error_of_one_line() {
     let other = format!("0.0.0.0:{}", world.port - 15_000);
     let args = ["switch", "--engine", "kernel", "--interface", "host0", "--http", "off", "--listen", &other];
     assert_error(&world.run(Place::Switch, &args), 1, &["host0 is served by another midflight switch"]);
-}
-
-#[test]
-fn without_privileges_there_is_one_line() {
-    let args = ["switch", "--engine", "kernel", "--interface", "lo", "--mode", "generic", "--http", "off"];
-    if let Some(said) = run_as_nobody(&[&args[..], &["--listen", "127.0.0.1:0"]].concat()) {
-        assert_error(&said, 1, &["needs root", "CAP_BPF", "CAP_NET_ADMIN"]);
-    }
-}
-
-#[test]
-fn flags_that_make_no_sense_are_usage_errors() {
-    let switch = |args: &[&str]| run(&[&["switch", "--http", "off", "--listen", "127.0.0.1:0"], args].concat());
-    assert_error(&switch(&["--engine", "kernel"]), 2, &["--interface eth0"]);
-    assert_error(&switch(&["--engine", "kernel", "--interface", "lo,"]), 2, &["--interface eth0"]);
-    assert_error(&switch(&["--engine", "kernel", "--interface", "eth0", "--keep"]), 2, &["--keep needs a port"]);
-    assert_error(&switch(&["--engine", "gpu"]), 2, &["gpu", "user, kernel"]);
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, interrupted, labs_work, run, run_as_nobody, skip};
+use common::{Said, interrupted, labs_work, run, skip};
 use midflight_net::testing::traces_of;
 
 /// Without the kernel engine, the command said why.
@@ -17,13 +17,11 @@ fn contenders(said: &Said) -> &'static [&'static str] {
 }
 
 #[test]
-fn delays_of_all_contenders_become_rows_and_a_plot() {
+fn delays_of_all_contenders_become_rows() {
     if !labs_work() {
         return;
     }
-    let directory = Directory::new("live");
-    let svg = directory.path("delay.svg");
-    let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "50ms", "--json", "--svg", &svg]);
+    let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "50ms", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let (results, contenders) = (said.results(), contenders(&said));
     for contender in contenders {
@@ -40,8 +38,6 @@ fn delays_of_all_contenders_become_rows_and_a_plot() {
     let rows =
         ["pass", "unsure", "shape", "fail"].map(|what| results[format!("live.falcon-8.{what}")].as_u64().unwrap());
     assert_eq!(rows.iter().sum::<u64>() as usize, 6 * contenders.len() - 3);
-    let svg = std::fs::read_to_string(svg).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("Sparrow") && svg.contains("user space"));
 }
 
 #[test]
@@ -78,25 +74,4 @@ fn an_interrupted_run_leaves_nothing() {
     );
     assert_eq!(said.code, Some(130), "{said:?}");
     assert_eq!(labs.map(|lab| traces_of(&lab)).concat(), Vec::<String>::new(), "{said:?}");
-}
-
-#[test]
-fn wrong_usage_says_what_to_write() {
-    assert_error(&run(&["bench", "falcon-8", "--duration", "1ms"]), 2, &["--duration 1ms", "10ms or more"]);
-    assert_error(&run(&["bench", "bolt-11", "--rounds", "0"]), 2, &["--rounds"]);
-}
-
-#[test]
-fn a_plot_that_cannot_be_written_is_said_before_anything_is_measured() {
-    if labs_work() {
-        let said = run(&["bench", "bolt-11", "--svg", "/nonexistent/plot.svg"]);
-        assert_error(&said, 1, &["cannot write /nonexistent/plot.svg", "No such file"]);
-    }
-}
-
-#[test]
-fn who_is_not_root_is_told_so() {
-    if let Some(said) = run_as_nobody(&["bench", "falcon-8"]) {
-        assert_error(&said, 1, &["a lab needs root", "sudo"]);
-    }
 }

@@ -11,7 +11,7 @@ use common::{
     status_at, wait_until,
 };
 use midflight::{Client, ClientOptions};
-use midflight_net::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
+use midflight_net::{Lab, Options, Place, SWITCH_IPV4};
 use midflight_wire::{Builder, Header, Operation, Register, VERSION, Version};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
@@ -124,10 +124,6 @@ impl World {
         status_at(&self.lab, &self.switch)
     }
 
-    fn ip(&self, place: Place, args: &[&str]) {
-        assert!(self.lab.command(place, "ip").args(args).status().unwrap().success(), "{place}: ip {args:?}");
-    }
-
     /// Soon all slots wait for tasks, and new clients are served.
     #[track_caller]
     fn is_well_soon(&self, ended: Instant) {
@@ -174,25 +170,6 @@ fn assert_all_ended(said: Said, tasks: usize) {
     assert_eq!(said.results()["submit.ok"], tasks);
 }
 
-/// Returns when the process continues.
-fn stand_still(process: &Running, time: Duration) -> Instant {
-    signal(&process.child, Signal::STOP);
-    std::thread::sleep(time);
-    signal(&process.child, Signal::CONT);
-    Instant::now()
-}
-
-#[test]
-fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
-    each_engine(|world| {
-        let (_client, mut seen) = world.busy();
-        world.heals(&mut seen, stand_still(&world.switch, LEASES));
-        let now = world.status();
-        assert_eq!((&now["tasks"]["expired"], seen.again), (&0.into(), 0), "{now}");
-        assert!(now["gaps"].as_u64().unwrap() >= 1, "{now}");
-    });
-}
-
 /// When it continues, its tasks' results have already come through the other switch. Programs in the kernel serve throughout.
 #[test]
 fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
@@ -225,68 +202,6 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
         more.take_all();
         world.is_well_soon(ended);
         assert_eq!(client.switch().0, address());
-    });
-}
-
-#[test]
-fn t16_an_executor_that_stood_still_for_leases_comes_back_with_late_results() {
-    each_engine(|world| {
-        let client = world.client();
-        let long = Duration::from_secs(1);
-        let mut seen = Seen::new(&client, &[(TASKS / 4, SHORT), (ALL_SLOTS, long), (TASKS, SHORT)]);
-        seen.take(TASKS / 4);
-        wait_until("every slot has a long one", || world.status()["busy"] == ALL_SLOTS);
-        // By its clock, what it runs ends during the pause; by then the other executor has run it.
-        world.heals(&mut seen, stand_still(&world.executors[0], LEASES));
-        let now = world.status();
-        assert!(now["tasks"]["expired"].as_u64().unwrap() >= SLOTS as u64, "{now}");
-    });
-}
-
-#[test]
-fn t16_a_client_that_stood_still_for_longer_than_it_is_remembered_gets_all_results() {
-    each_engine(|world| {
-        // Together they take longer than the switch remembers the client.
-        let client = world.submit(CLIENT, TASKS, "20ms").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        wait_until("some have ended", || world.status()["tasks"]["completed"].as_u64().unwrap() > 0);
-        signal(&client, Signal::STOP);
-        wait_until("it is forgotten", || world.status()["clients"] == 0);
-        let now = world.status();
-        assert!(now["tasks"]["dropped"].as_u64().unwrap() > 0, "{now}");
-        signal(&client, Signal::CONT);
-        let ended = Instant::now();
-        assert_all_ended(client.wait_with_output().unwrap().into(), TASKS);
-        world.is_well_soon(ended);
-    });
-}
-
-#[test]
-fn t16_links_of_the_switch_go_down_for_leases() {
-    each_engine(|world| {
-        let client = world.client();
-        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-        // Links of the client, of an executor, and of both at once.
-        for links in [&["host0"][..], &["host1"], &["host0", "host1"]] {
-            seen.take(TASKS / 6);
-            links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "down"]));
-            std::thread::sleep(LEASES);
-            links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "up"]));
-        }
-        world.heals(&mut seen, Instant::now());
-    });
-}
-
-#[test]
-fn t16_an_executors_own_link_goes_down_for_leases() {
-    each_engine(|world| {
-        let (_client, mut seen) = world.busy();
-        world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "down"]);
-        std::thread::sleep(LEASES);
-        world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "up"]);
-        // The kernel removes the routes of a link that goes down.
-        let gateway = world.lab.hosts()[1].gateway_ipv4.to_string();
-        world.ip(EXECUTORS[0], &["route", "add", "default", "via", &gateway]);
-        world.heals(&mut seen, Instant::now());
     });
 }
 

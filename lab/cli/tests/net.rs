@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{Directory, MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
+use common::{MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
 use midflight_net::testing::traces_of;
 use rustix::process::Signal;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A free name; its lab is removed with the test.
@@ -44,39 +44,6 @@ impl Drop for Named {
     }
 }
 
-/// A `lab up` stopped in the middle: its namespaces exist, its links do not.
-struct HalfUp {
-    child: Child,
-    directory: Directory,
-}
-
-impl HalfUp {
-    fn new(name: &Named) -> Self {
-        let directory = Directory::new(&format!("half-up-{}", name.0));
-        for file in ["calls", "blocked", "go"] {
-            let _ = std::fs::remove_file(directory.path(file)); // left by the previous one
-        }
-        let here = directory.path("");
-        let path = std::env::var("PATH").unwrap();
-        // The second call of `ip` waits for a file.
-        let ip = format!(
-            "echo >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
-             while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\""
-        );
-        directory.script("ip", &ip);
-        let mut command = midflight(&["net", "up", "--name", &name.0]);
-        command.env("PATH", format!("{here}:{path}")).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        wait_until("it is half up", || Path::new(&directory.path("blocked")).exists());
-        assert!(name.has("host1"));
-        Self { child, directory }
-    }
-
-    fn go_on(&self) {
-        self.directory.write("go", "");
-    }
-}
-
 /// The arguments of a line of the guide; a nested `midflight` also runs this build.
 fn arguments(line: &str) -> Vec<&str> {
     let words = line.split_whitespace().skip(1);
@@ -104,39 +71,6 @@ fn up_says_what_to_type_and_it_works() {
 }
 
 #[test]
-fn ipv6_works_as_ipv4_does() {
-    let Some(name) = Named::new() else { return };
-    assert_eq!(name.lab("up", &["--no-xdp"]).code, Some(0));
-    let exec = |place: &'static str, rest: &[&'static str]| {
-        let inside = ["net", "exec", "--name", &name.0, place, "--", MIDFLIGHT];
-        [&inside, rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let start = |args: Vec<String>| Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    let _switch = start(exec("switch", &["switch", "--listen", "[fd77::1]:7700"]));
-    let _executor = start(exec("host1", &["executor", "--switch", "[fd77::1]:7700"]));
-    let submit = exec("host0", &["submit", "noop", "-n", "1000", "--switch", "[fd77::1]:7700"]);
-    let said = run(&submit.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(said.code == Some(0) && said.stderr.contains("1000 ok"), "{said:?}");
-}
-
-#[test]
-fn status_shows_a_lab_to_people_and_scripts() {
-    let Some(name) = Named::new() else { return };
-    assert_eq!(name.lab("up", &["--hosts", "1", "--loss", "0.5%"]).code, Some(0));
-    let people = name.lab("status", &[]).stdout;
-    for part in ["1 host, 0.5% loss", "switch", "10.77.255.1", "fd77::1", "host0", "10.77.0.2", "fd77:1::2"] {
-        assert!(people.contains(part), "{part} is not in {people}");
-    }
-    let json: serde_json::Value = serde_json::from_str(&name.lab("status", &["--json"]).stdout).unwrap();
-    let lab = &json["labs"][0];
-    let whole = (&lab["name"], &lab["complete"], &lab["loss"], &lab["xdp"]);
-    assert_eq!(whole, (&name.0.clone().into(), &true.into(), &0.005.into(), &true.into()));
-    assert_eq!(lab["switch"]["interfaces"], serde_json::json!(["host0"]));
-    assert_eq!(lab["hosts"][0]["netns"], format!("mf-{}-host0", name.0));
-    assert!(run(&["net", "status"]).stdout.contains(&name.0));
-}
-
-#[test]
 fn exec_becomes_the_command() {
     let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
@@ -152,63 +86,6 @@ fn exec_becomes_the_command() {
     assert_error(&name.lab("exec", &["host0", "--", "/etc/passwd"]), 126, &["/etc/passwd", "denied"]);
     assert_error(&name.lab("exec", &["host1", "--", "true"]), 2, &["host1", &name.0, "host0 to host0"]);
     assert_error(&name.lab("exec", &["hostess", "--", "true"]), 2, &["\"hostess\"", "switch, rack0, host0"]);
-}
-
-#[test]
-fn a_name_that_is_taken_or_unknown_says_what_to_do() {
-    let Some(name) = Named::new() else { return };
-    for what in ["down", "status"] {
-        assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
-    }
-    assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight-lab net up --name"]);
-    assert_eq!(name.lab("up", &[]).code, Some(0));
-    assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight-lab net down --name", "another --name"]);
-    let inside = ["host1", "--", MIDFLIGHT, "net", "down", "--name", &name.0];
-    assert_error(&name.lab("exec", &inside), 1, &["inside", &name.0, "leave it first"]);
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
-}
-
-#[test]
-fn up_that_is_interrupted_undoes_what_it_did() {
-    for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let Some(name) = Named::new() else { return };
-        let half = HalfUp::new(&name);
-        signal(&half.child, ending);
-        half.go_on();
-        let said: Said = half.child.wait_with_output().unwrap().into();
-        assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
-        assert!(said.stderr.contains("interrupted; nothing is left"), "{said:?}");
-        name.is_gone();
-    }
-}
-
-#[test]
-fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
-    let Some(name) = Named::new() else { return };
-    let killed = || -> HalfUp {
-        let mut half = HalfUp::new(&name);
-        half.child.kill().unwrap();
-        half.child.wait().unwrap();
-        assert!(name.has("host0"));
-        assert_error(
-            &name.lab("exec", &["host0", "--", "true"]),
-            1,
-            &[&name.0, "not complete", "midflight-lab net down"],
-        );
-        // The `ip` that it started is still running, and delays the next command.
-        half.go_on();
-        half
-    };
-    let half = killed();
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
-    drop(half);
-    let _half = killed();
-    assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
-    assert!(name.has("host0") && !name.has("host1"));
-    assert_eq!(name.lab("down", &[]).code, Some(0));
-    name.is_gone();
 }
 
 #[test]
@@ -255,23 +132,4 @@ fn down_all_takes_all_labs_down() {
                     `midflight-lab net up` sets one up\n";
     assert_eq!(said.stdout, expected, "{said:?}");
     assert!(said.stderr.contains("/run/midflight") && said.stderr.lines().count() == 1, "{said:?}");
-}
-
-#[test]
-fn what_is_missing_is_named() {
-    assert_error(&run(&["net", "up", "--hosts", "65"]), 2, &["65", "1 to 64"]);
-    assert_error(&run(&["net", "up", "--name", "Rack"]), 2, &["\"Rack\"", "a-z"]);
-    assert_error(&run(&["net", "up", "--loss", "2"]), 2, &["\"2\"", "0.1%"]);
-    assert_error(&run(&["net", "down", "--all", "--name", "a"]), 2, &["--all", "--name"]);
-    let Some(name) = Named::new() else { return };
-    let said = midflight(&["net", "up", "--name", &name.0]).env("PATH", "/nonexistent").output().unwrap().into();
-    assert_error(&said, 1, &["`ip`", "iproute2"]);
-    name.is_gone();
-    let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", MIDFLIGHT]);
-    let Ok(output) = unprivileged.args(["net", "up", "--name", &name.0]).output() else {
-        return skip("no `setpriv` here");
-    };
-    assert_error(&output.into(), 1, &["needs root", "sudo"]);
-    name.is_gone();
 }

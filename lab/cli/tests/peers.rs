@@ -4,8 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
-use rustix::process::Signal;
+use common::{Directory, run};
 use std::path::Path;
 
 const SETUP: &str = "\
@@ -45,9 +44,9 @@ fn has_ended(pid_file: &str) -> bool {
 #[test]
 fn a_broken_peer_is_named_and_the_others_go_on() {
     let directory = Directory::new("peers-broken");
-    let (peers, work, plot) = (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("plot.svg"));
+    let (peers, work) = (peers(&directory, SETUP, RUN), directory.path("work"));
     let mut args = arguments(&peers, &work, "nats,hyperqueue,dask,ray");
-    args.extend(["--json", "--plot", &plot]);
+    args.push("--json");
     let said = run(&args);
     assert_eq!(said.code, Some(1), "{said:?}");
     let results = said.results();
@@ -66,7 +65,6 @@ fn a_broken_peer_is_named_and_the_others_go_on() {
     }
     let log = std::fs::read_to_string(directory.path("work/run-hyperqueue.log")).unwrap();
     assert!(log.starts_with("Traceback"), "{log}");
-    assert!(std::fs::read_to_string(plot).unwrap().contains("ray-actors"));
 }
 
 #[test]
@@ -93,31 +91,4 @@ fn what_a_peer_leaves_behind_is_ended() {
     assert!(has_ended(&pid));
     let scratch = std::fs::read_to_string(scratch).unwrap();
     assert!(scratch.contains("mf-bench-") && !Path::new(scratch.trim()).exists(), "{scratch}");
-}
-
-#[test]
-fn a_signal_ends_the_peer_and_what_it_started() {
-    let directory = Directory::new("peers-signal");
-    let (pid, work) = (directory.path("pid"), directory.path("work"));
-    let endless = format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait");
-    let peers = peers(&directory, SETUP, &endless);
-    let child = spawn_with(&arguments(&peers, &work, "ray"), "");
-    wait_until("the peer runs", || Path::new(&pid).exists());
-    signal(&child, Signal::INT);
-    let said = Said::from(child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
-    assert!(has_ended(&pid));
-}
-
-#[test]
-fn wrong_usage_says_what_would_be_right() {
-    let directory = Directory::new("peers-usage");
-    let (peers, work, nowhere) =
-        (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("no/where.svg"));
-    assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/peers"]);
-    assert_error(&run(&arguments(&peers, &work, "celery")), 2, &["celery", "ray"]);
-    let mut args = arguments(&peers, &work, "ray");
-    args.extend(["--plot", &nowhere]);
-    assert_error(&run(&args), 2, &["--plot", "where.svg", "directory"]);
-    assert_error(&run(&["bench", "peers", "--only", "ray", "--skip", "ray"]), 2, &["--only", "--skip"]);
 }

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Directory, assert_error, interrupted, midflight, run};
+use common::{Directory, assert_error, interrupted, run};
 
 /// An executor dies while it runs.
 const TRIAL: &str = "\
@@ -80,26 +80,6 @@ fn a_trial_that_makes_no_sense_is_named_with_what_would() {
     }
     assert_error(&run(&["sim", "check", "tasks", "--trial", "/nonexistent"]), 2, &["/nonexistent", "No such file"]);
     assert_error(&run(&["sim", "check", "tasks", "--trial", "/dev/zero"]), 2, &["/dev/zero", "MiB"]);
-}
-
-#[test]
-fn wrong_usage_is_named() {
-    assert_error(&run(&["sim", "check"]), 2, &["<PROGRAM>"]);
-    assert_error(&run(&["sim", "check", "queues"]), 2, &["'queues'", "tasks", "store", "cache"]);
-    assert_error(&run(&["sim", "check", "tasks", "--seeds", "0"]), 2, &["--seeds"]);
-    assert_error(&run(&["sim", "check", "tasks", "--trace", "x"]), 2, &["--trace", "--seed", "--trial"]);
-    assert_error(&run(&["sim", "check", "tasks", "--out", "x"]), 2, &["--shrink"]);
-    let nowhere = ["sim", "check", "tasks", "--seed", "1", "--trace", "/nonexistent/x"];
-    assert_error(&run(&nowhere), 2, &["--trace", "/nonexistent/x"]);
-    assert_error(&run(&["sim", "mutants", "tasks"]), 2, &["no mutants", "make mutants"]);
-}
-
-#[test]
-fn a_full_disk_is_a_failure() {
-    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let said = midflight(&["sim", "check", "tasks", "--seeds", "2", "--json"]).stdout(full).output().unwrap();
-    assert_eq!(said.status.code(), Some(1));
-    assert!(String::from_utf8(said.stderr).unwrap().contains("No space left"));
 }
 
 #[test]

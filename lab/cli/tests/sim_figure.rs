@@ -5,7 +5,6 @@
 mod common;
 
 use common::{Directory, Said, assert_error, run};
-use std::path::{Path, PathBuf};
 
 /// The smallest of the figures.
 const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "2"];
@@ -96,37 +95,12 @@ fn one_process_and_two_give_the_same_results_and_pictures() {
 }
 
 #[test]
-fn an_unknown_figure_names_the_known_ones() {
-    assert_error(&run(&["sim", "figure", "bolt-18"]), 2, &["`bolt-18`", "falcon-8,", "bolt-13a,", "scale"]);
-    assert_error(&run(&["sim", "figure"]), 2, &["NAME"]);
-    assert_error(&run(&["sim", "figure", "--all", "bolt-17"]), 2, &["--all"]);
-    assert_error(&run(&["sim", "figure", "--recheck", "--cells", "/nonexistent"]), 2, &["/nonexistent"]);
-}
-
-#[test]
-fn a_trace_that_is_not_there_is_named_before_any_cell_runs() {
-    let said = run(&["sim", "figure", "bolt-13a", "--trace", "/nonexistent"]);
-    assert_error(&said, 2, &["--trace", "/nonexistent", "No such file"]);
-}
-
-#[test]
 fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     let said = run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "2", "--trace", "mine.tr"]);
     let cells: Vec<serde_json::Value> = said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(cells.len(), 18);
     assert!(cells.iter().all(|cell| cell["load"]["file"] == "mine.tr"));
     assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 9);
-}
-
-/// `None`, with a message, if it is absent.
-fn trace(name: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let path = std::env::var_os("MIDFLIGHT_TRACES").map_or_else(beside, Into::into).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is absent; set MIDFLIGHT_TRACES to the directory that holds the traces", path.display());
-    None
 }
 
 const TRACES: [&str; 3] = ["google-sub.tr", "google-like-80.tr", "alibaba2017-batch_task.csv"];
@@ -173,55 +147,4 @@ fn a_cell_samples_the_trace_in_the_folder_that_is_named() {
     let jobs = result["result"]["counters"]["trace.jobs"].as_u64().unwrap();
     assert!(jobs > 50, "{said:?}");
     assert_error(&run(&["sim", "cell", &cell]), 2, &["mine.tr"]);
-}
-
-/// The smallest of them.
-#[test]
-fn a_published_trace_gives_rows_beside_the_generated_workload() {
-    let Some(trace) = trace(TRACES[1]) else { return };
-    let directory = Directory::new("figure-columns");
-    let (out, folder) = (directory.path("out"), directory.path(""));
-    std::os::unix::fs::symlink(trace, directory.path(TRACES[1])).unwrap();
-    let asked = ["sim", "figure", "bolt-15", "--quick", "--seeds", "1", "--out", &out, "--traces", &folder, "--json"];
-    let said = run(&asked);
-    assert!(said.stderr.contains("google-sub, alibaba. "), "{said:?}");
-    let results = said.results();
-    assert_eq!(results["figures.traces"], "google-like");
-    assert!(results["bolt-15.google-like-level-3-median.ours"].is_number());
-    assert_eq!(results["bolt-15.google-like-fifo-median.class"], "predicted");
-    let page = std::fs::read_to_string(format!("{out}/index.html")).unwrap();
-    for part in ["<h3>With real traces", "<th>google-like</th>", "LEFT OUT"] {
-        assert!(page.contains(part), "no {part} in the report");
-    }
-}
-
-#[test]
-fn verdicts_are_compared_with_those_of_other_seeds() {
-    let directory = Directory::new("figure-compare");
-    let (out, again) = (directory.path("out"), directory.path("again"));
-    assert_eq!(run(&[&SMALL[..], &["--out", &out]].concat()).code, Some(0));
-    let former = format!("{out}/results.json");
-    let others = ["--first-seed", "101", "--out", &again, "--json", "--compare"];
-    let said = run(&[&SMALL[..], &others, &[&former]].concat());
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let results = said.results();
-    assert_eq!(results["figures.compared.verdict"], "pass");
-    assert_eq!(results["figures.compared.rows"], results["figures.compared.equal"]);
-    assert!(said.stderr.contains("verdicts are equal"), "{said:?}");
-    let page = std::fs::read_to_string(format!("{again}/index.html")).unwrap();
-    assert!(page.contains("Seeds 101 to 102") && page.contains("--first-seed 101"));
-
-    // Make a row of the earlier run fail.
-    let text = std::fs::read_to_string(&former).unwrap();
-    let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let rows = report["results"].as_array_mut().unwrap();
-    let last_end = rows.iter_mut().find(|row| row["name"] == "bolt-17.last-end.verdict").unwrap();
-    last_end["value"] = "fail".into();
-    let failed = directory.write("failed.json", &report.to_string());
-    let said = run(&[&SMALL[..], &["--out", &out, "--compare", &failed]].concat());
-    assert_eq!(said.code, Some(1), "{said:?}");
-    for part in ["bolt-17.last-end: pass, and was fail", "FAILED: 1 turned"] {
-        assert!(said.stdout.contains(part), "no {part} in {said:?}");
-    }
-    assert_error(&run(&[&SMALL[..], &["--compare", "/nonexistent"]].concat()), 2, &["--compare", "/nonexistent"]);
 }

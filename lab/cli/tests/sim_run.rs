@@ -22,17 +22,6 @@ fn two_runs_print_the_same_bytes_and_another_seed_prints_others() {
 }
 
 #[test]
-fn json_is_one_object_with_stable_names() {
-    let directory = Directory::new("sim-run-json");
-    let said = run(&["sim", "run", &directory.write("s.toml", SMALL), "--json"]);
-    let results = said.results();
-    assert_eq!((&results["bench"], &results["run.datagrams.lost"]), (&"sim run".into(), &0.into()));
-    assert!(results["run.submitted"].is_u64() && results["run.submitted"] == results["run.completed"]);
-    assert!(results["run.delay_p50_us"].as_f64().unwrap() > 0.0);
-    assert_eq!(results["run.trace"].as_str().unwrap().len(), 16);
-}
-
-#[test]
 fn the_engine_can_be_another_and_a_pipeline_tells_its_passes() {
     let directory = Directory::new("sim-run-engine");
     let file = directory.write("s.toml", SMALL);
@@ -63,20 +52,4 @@ fn slots_are_never_busier_than_all_the_time() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let share = said.results()["run.utilisation"].as_f64().unwrap();
     assert!(0.0 < share && share <= 1.0, "{share}");
-}
-
-#[test]
-fn what_cannot_be_run_is_usage_and_named_on_one_line() {
-    let directory = Directory::new("sim-run-bad");
-    let bad = |text: &str, parts: &[&str]| {
-        assert_error(&run(&["sim", "run", &directory.write("s.toml", text)]), 2, parts);
-    };
-    bad("[cluster]\nexecuters = 5", &["s.toml:2", "`executers`", "`executors`"]);
-    bad("[workload]\ntrace = \"none.tr\"", &["s.toml", "workload.trace", "none.tr"]);
-    bad("[[faults]]\nat = \"1ms\"\npartition = { from = [], to = [] }", &["faults[0].partition.from", "switches"]);
-    bad("[cluster]\nswitches = 3\nclients = 3\nexecutors = 2", &["2 executors for 3 switches", "failover"]);
-    let huge = "duration = \"1h\"\n[cluster]\nswitches = 1024\nexecutors = 4000000\nslots = 256\nclients = 1024\n\
-                [workload]\nshape = \"equal\"\nmedian = \"1h\"";
-    bad(huge, &["GiB of memory", "available", "--force"]);
-    assert_error(&run(&["sim", "run", "/nonexistent"]), 2, &["/nonexistent", "No such file", "docs/simulator.md"]);
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run, run_with, signal, spawn_with, wait_until};
+use common::{Directory, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Child;
@@ -95,16 +95,6 @@ fn a_sweep_that_was_killed_goes_on_from_there_and_leaves_no_process() {
 }
 
 #[test]
-fn ctrl_c_ends_with_130_and_says_that_it_can_go_on() {
-    let directory = Directory::new("sweep-interrupted");
-    let (_, sweep) = at_work(&directory, &directory.path("out"));
-    signal(&sweep, Signal::INT);
-    let said = Said::from(sweep.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(130), "{said:?}");
-    assert!(said.stderr.contains("interrupted") && said.stderr.contains("goes on from there"), "{said:?}");
-}
-
-#[test]
 fn a_cell_is_json_in_and_json_out() {
     let directory = Directory::new("sweep-cell");
     let spec = directory.write("s.toml", SPEC);
@@ -117,21 +107,4 @@ fn a_cell_is_json_in_and_json_out() {
     assert_eq!(kept["result"]["wall_ms"], 0.0, "what differs from run to run is not in the result");
     assert!(kept["result"]["ended"].as_u64().unwrap() > 0);
     assert!(kept["cost"]["peak_mib"].as_f64().unwrap() > 0.0);
-}
-
-#[test]
-fn what_makes_no_sense_is_named_with_what_is_allowed() {
-    let directory = Directory::new("sweep-bad");
-    let scheme = directory.write("scheme.toml", &SPEC.replace("\"bolt\"", "\"blot\""));
-    assert_error(&run(&["sim", "sweep", &scheme]), 2, &["scheme.toml", "`blot`", "`bolt-server`", "`sparrow-cpp`"]);
-    assert_error(&run_with(&["sim", "cell"], "{"), 2, &["stdin", "EOF"]);
-    let trace = SPEC.replace(
-        "{ name = \"sw1\", utilisation = 0.5, work = \"sleep\" }",
-        "{ name = \"trace\", file = \"/nonexistent.tr\", median_ms = 5, load = 0.5, priorities = false, work = \"sleep\" }",
-    );
-    let trace = directory.write("trace.toml", &trace.replace("\"load.utilisation\"", "\"load.load\""));
-    let out = directory.path("out");
-    let said = run(&["sim", "sweep", &trace, "--out", &out]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("/nonexistent.tr") && said.stderr.contains("load.load=0.5"), "{said:?}");
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{assert_error, interrupted, kernel_works, labs_work, run};
+use common::{interrupted, kernel_works, labs_work, run};
 use midflight_net::testing::traces_of;
 use std::path::Path;
 
@@ -54,15 +54,4 @@ fn an_interrupted_soak_leaves_nothing() {
     );
     assert_eq!(said.code, Some(130), "{said:?}");
     assert_eq!(traces(process), Vec::<String>::new(), "{said:?}");
-}
-
-#[test]
-fn times_and_rates_that_make_no_sense_are_refused() {
-    for (args, part) in [
-        (["--minutes", "0"], "such as 30 or 0.5"),
-        (["--minutes", "x"], "such as 30"),
-        (["--loss", "2"], "rate of loss"),
-    ] {
-        assert_error(&run(&[&["soak"], &args[..]].concat()), 2, &[part]);
-    }
 }

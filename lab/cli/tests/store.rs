@@ -104,68 +104,6 @@ fn keys_and_values_may_have_any_bytes() {
 }
 
 #[test]
-fn r1_a_history_that_is_too_hard_is_undecided() {
-    let directory = Directory::new("store-undecided");
-    let incr = |n: u64| {
-        let by = 1_u64 << n;
-        format!(
-            r#"{{"process":{n},"operation":"incr","argument":{by},"key":"k","result":null,"start_ns":0,"end_ns":null}}"#
-        )
-    };
-    let read = r#"{"process":99,"operation":"get","key":"k","result":{"value":"never"},"start_ns":10,"end_ns":20}"#;
-    let lines: Vec<_> = (0..40).map(incr).chain([read.to_owned()]).collect();
-    let file = directory.write("h.jsonl", &lines.join("\n"));
-    for bound in [&["--memory", "1"][..], &["--seconds", "0"]] {
-        let said = run(&[&["check", "history", &file], bound].concat());
-        assert_eq!((said.code, said.stdout.as_str()), (Some(4), ""), "{said:?}");
-        assert!(said.stderr.contains("undecided: key \"k\" with its 41 operations is too hard"), "{said:?}");
-    }
-}
-
-#[test]
-fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
-    let mut store = Store::start("store-kill");
-    assert_eq!(store.cli(&["put", "a", "1"]), done(""));
-    let leader = store.leader();
-    store.kill(leader);
-    assert_eq!(store.cli(&["incr", "a"]), done("2\n"));
-    store.start_replica(leader);
-    (1..=3).for_each(|id| store.kill(id));
-    store.kill_switch(1);
-    let said = run(&["store", "put", "--config", &store.config, "a", "0", "--timeout", "300ms"]);
-    assert_error(&said, 1, &["no answer came in time", "no switch of the store answers"]);
-    store.start_switch(1);
-    (1..=3).for_each(|id| store.start_replica(id));
-    assert_eq!(store.cli(&["incr", "a"]), done("3\n"));
-}
-
-#[test]
-fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
-    let mut store = Store::start("store-history");
-    let history = store.directory.path("history.jsonl");
-    assert_eq!(
-        common::load(&store, "1", &history).wait().unwrap().code(),
-        Some(0),
-        "the next one begins with a store that has data"
-    );
-    let load = common::load(&store, "4", &history);
-    let leader = store.leader();
-    store.kill(leader);
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    store.start_replica(leader);
-    store.kill_switch(1);
-    store.start_switch(1);
-    store.leader();
-    store.kill(leader % 3 + 1);
-    let said: common::Said = load.wait_with_output().unwrap().into();
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let results = said.results();
-    assert!(results["load.gap_max_ms"].as_f64().unwrap() < 2000.0, "{results}");
-    let said = run(&["check", "history", &history]);
-    assert!(said.stdout.starts_with("linearizable: ") && said.code == Some(0), "{said:?}");
-}
-
-#[test]
 fn r2_a_replica_that_lost_its_disk_is_replaced_under_a_new_id() {
     let mut store = Store::start("store-replaced");
     assert_eq!(store.cli(&["put", "a", "1"]), done(""));

@@ -7,24 +7,6 @@ mod common;
 use common::{assert_error, midflight, run};
 
 #[test]
-fn every_subcommand_has_examples_and_exit_codes() {
-    let plain = ["net", "net up", "net exec", "net status", "net down", "net run", "sim run", "check history"];
-    let plain = [&plain[..], &["pipeline", "baseline sparrow", "replay-page", "attack", "soak", "faults"]].concat();
-    let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
-    let with_results =
-        [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "load store", "load cache"]].concat();
-    for (commands, parts) in
-        [(plain, &["EXAMPLES", "EXIT CODES"][..]), (with_results, &["EXAMPLES", "RESULTS", "EXIT CODES"])]
-    {
-        for command in commands {
-            let said = run(&command.split(' ').chain(["--help"]).collect::<Vec<_>>());
-            assert_eq!(said.code, Some(0), "{said:?}");
-            parts.iter().for_each(|part| assert!(said.stdout.contains(part), "no {part} in {command} --help"));
-        }
-    }
-}
-
-#[test]
 fn pipelines_say_what_they_cannot_do() {
     let pipeline = |args: &[&str]| run(&[&["pipeline", "--http", "off"], args].concat());
     assert_error(&pipeline(&["--program", "cache"]), 2, &["midflight switch"]);

@@ -133,47 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn names_of_interfaces_fit_the_kernels_fifteen_letters() {
-        assert!(Place::Host(HOSTS_MAX - 1).to_string().len() <= 15);
-    }
-
-    #[test]
-    fn places_are_written_in_one_way() {
-        assert_eq!("switch".parse::<Place>().ok(), Some(Place::Switch));
-        assert_eq!("host63".parse::<Place>().ok(), Some(Place::Host(63)));
-        assert_eq!("rack0".parse::<Place>().ok(), Some(Place::Rack(0)));
-        for wrong in [
-            "",
-            "rack",
-            "rack00",
-            "switch0",
-            "host",
-            "host01",
-            "host+1",
-            "host-1",
-            "Switch",
-            "host99999999999999999999",
-        ] {
-            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_namespace_belongs_to_one_lab_only() {
         assert_eq!(of_namespace(&namespace("a-host0", Place::Switch)), Some(("a-host0", Place::Switch)));
         assert_eq!(of_namespace("mf-a-host0"), Some(("a", Place::Host(0))));
         for other in ["a-switch", "mf-switch", "mf--switch", "mf-a-hosts", "mf-A-switch", "mf-../x-switch"] {
             assert_eq!(of_namespace(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn names_are_short_words() {
-        for right in ["a", "demo", "t1234-5", "abcdefghijklmnopqrstuvwx"] {
-            assert!(check(right).is_ok(), "{right}");
-        }
-        for wrong in ["", "1a", "-a", "a-", "A", "a b", "a/b", "..", "ä", "abcdefghijklmnopqrstuvwxy"] {
-            assert!(check(wrong).is_err(), "{wrong}");
         }
     }
 }

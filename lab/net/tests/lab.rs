@@ -224,17 +224,6 @@ fn one_at_a_time_sets_up_a_lab() {
 }
 
 #[test]
-fn names_and_bounds_are_checked_before_anything_is_done() {
-    let error = |name: &str, hosts| Lab::up(&Options::new(name, hosts)).unwrap_err();
-    for (error, part) in [(error("Lab", 1), "\"Lab\""), (error("a/b", 1), "a-z"), (error("a", 0), "1 to 64")] {
-        assert!(error.is_usage() && error.to_string().contains(part), "{error}");
-    }
-    assert!(error("a", HOSTS_MAX + 1).to_string().contains("not 65"));
-    assert!(Lab::open("../a").is_err_and(|error| error.is_usage()));
-    assert!(Lab::remove("../a").is_err_and(|error| error.is_usage()));
-}
-
-#[test]
 fn without_privileges_the_error_says_what_to_do() {
     // Capabilities are per thread.
     let unprivileged = std::thread::spawn(|| {

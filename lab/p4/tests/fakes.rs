@@ -170,20 +170,6 @@ fn what_a_compiler_says_is_bounded_and_its_end_is_kept() {
 }
 
 #[test]
-fn a_compiler_that_says_nothing_is_named_with_how_it_ended() {
-    for (script, how) in [("exit 3", "compiler: exit status: 3"), ("kill -9 $$", "compiler: signal: 9 (SIGKILL)")] {
-        let error = named(Fakes::new(script, "").compile());
-        assert!(error.ends_with(how), "{error}");
-    }
-}
-
-#[test]
-fn another_program_in_the_place_of_the_compiler_is_named() {
-    let error = named(Fakes::new("exit 0", "").compile());
-    assert!(error.ends_with("compiler has ended well, but has written no program: is it p4c-bm2-ss?"), "{error}");
-}
-
-#[test]
 fn a_full_disk_is_named() {
     // It exits successfully although it has written only a part, as p4c does.
     let writes = format!(
@@ -250,14 +236,6 @@ fn a_switch_that_ends_is_named_with_its_last_words_however_many_there_were() {
     switch_ends("yes | head -c 3000000 >&2; echo 'port 0: no such interface' >&2; exit 7", |error| {
         let says = "switch) has ended with exit code 7; it said: port 0: no such interface";
         assert!(error.starts_with("simple_switch (") && error.ends_with(says), "{error}");
-    });
-}
-
-/// BMv2 writes some of its reasons there.
-#[test]
-fn what_a_switch_says_on_its_stdout_is_told_too() {
-    switch_ends("echo 'Field standard_metadata.egress_port is required'; exit 1", |error| {
-        assert!(error.ends_with("exit code 1; it said: Field standard_metadata.egress_port is required"), "{error}");
     });
 }
 

@@ -136,36 +136,6 @@ fn shards_take_an_even_part() {
 }
 
 #[test]
-fn what_makes_no_sense_says_what_would() {
-    let good = cell(Scheme::Midflight, trace());
-    let said = |cell: Cell| run(&cell).unwrap_err().to_string();
-    assert!(said(Cell { cluster: Cluster::uniform(0, 4), ..good.clone() }).contains("no executors"));
-    assert!(said(Cell { warmup_ms: 500, ..good.clone() }).contains("less than duration_ms"));
-    let lab = |shared_cores| Scheme::MidflightKernel(Linux { shared_cores, wake_ns: None });
-    assert!(said(Cell { scheme: lab(5_000), ..good.clone() }).contains("at most 4,096"));
-    let racks = Cluster { shards: 2, ..Cluster::uniform(5, 4) };
-    assert!(said(Cell { scheme: lab(2), cluster: racks, ..good.clone() }).contains("one switch"));
-    let sampling = Sampling { ratio: 0.5, ..Sampling::default() };
-    assert!(said(Cell { scheme: Scheme::SparrowCpp(sampling), ..good.clone() }).contains("ratio 1 to 64"));
-    let shards = Cluster { shards: 2, ..Cluster::uniform(5, 4) };
-    assert!(
-        said(Cell { scheme: Scheme::Bolt(Polling::default()), cluster: shards, ..good.clone() }).contains("one switch")
-    );
-    let missing = Load::Trace {
-        file: Some("/nowhere.tr".into()),
-        sample: 1.0,
-        median_ms: 5.0,
-        load: 0.5,
-        priorities: false,
-        clients: 2,
-        work: Work::Sleep,
-    };
-    assert!(said(Cell { load: missing, ..good.clone() }).contains("/nowhere.tr"));
-    let unfit = run(&Cell { scheme: Scheme::Spark, load: Load::Sw2, ..good });
-    assert!(matches!(unfit, Err(CellError::Unfit { .. })));
-}
-
-#[test]
 fn a_program_alone_counts_its_passes() {
     for program in [Program::Safe, Program::Published] {
         let load = Load::Queue { length: 64, unfit: 0.5, retrievals: 200, emptied: true };

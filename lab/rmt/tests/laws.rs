@@ -514,20 +514,3 @@ fn entries_have_the_form_of_their_keys_and_actions() {
     }
     assert!(entry(|t, kind, word| _ = t.exact(kind).entry([Match::is(1)], &taking(word), &[5])).is_ok());
 }
-
-#[test]
-fn a_report_prints_what_it_counted() {
-    let (mut b, kind, word, counter) = start();
-    b.table(Ingress, 1, "count").when(kind.is(1)).run(&touching(counter.at(CELL_0).always(Alu::add(1)).give_old(word)));
-    b.bound("COUNT", 1, "nothing recirculates");
-    let text = build(b).expect("a lawful program").report().to_string();
-    for line in [
-        "law on Tofino 1: 2 stages of ingress, 0 of egress, of 12; both pipelines share all that a stage has.",
-        "| 1 | 1 + 0 | 1 | 1 | 2 | 2 | 0 (0) |",
-        "| counter | ingress stage 1 | 32 | 4 | 2 |",
-        "| 32 bits | 1 | 0 | 64 |",
-        "| COUNT | 1 | nothing recirculates |",
-    ] {
-        assert!(text.contains(line), "{line} is not in\n{text}");
-    }
-}

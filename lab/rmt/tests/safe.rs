@@ -5,7 +5,7 @@ mod common;
 use common::page_shows;
 use midflight_rmt::tasks::check::{Passes, passes};
 use midflight_rmt::tasks::safe::{Answer, Config, Kind, Safe, Task, Why};
-use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
+use midflight_rmt::{Machine, Packet, Refusal, Target, To, Word};
 
 const CLIENT: (u32, u16) = (0x0A00_0001, 40_001);
 const JOB: (u32, u32) = (7, 8);
@@ -49,13 +49,6 @@ impl Switch {
         match self.step(packet) {
             Next::Inside(packet) => self.run(packet),
             Next::Out(answer) => answer,
-        }
-    }
-
-    fn inside(&mut self, packet: Packet) -> Packet {
-        match self.step(packet) {
-            Next::Inside(packet) => packet,
-            Next::Out(answer) => panic!("it does not go round: {answer:?}"),
         }
     }
 
@@ -142,69 +135,6 @@ fn t1_words_in_two_banks_are_one_queue() {
 }
 
 #[test]
-fn t4_a_retrieve_gets_the_highest_levels_task_in_one_pass() {
-    let mut switch = Switch::new(4, 4);
-    let levels = [4, 3, 2, 1, 3, 1, 4, 2];
-    let tasks: Vec<_> =
-        (0u8..).zip(levels).map(|(n, level)| task(u32::from(n) + 10 * u32::from(level), level, 0)).collect();
-    assert_eq!(switch.submit(&tasks), (0xFF, 0));
-    for expected in [13, 15, 22, 27, 31, 34, 40, 46] {
-        let before = switch.passes;
-        assert_eq!((switch.retrieve(0), switch.passes - before), (Some(expected), 1));
-    }
-    let before = switch.passes;
-    assert_eq!((switch.retrieve(0), switch.passes - before), (None, 1));
-}
-
-#[test]
-fn t3_a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level() {
-    let mut switch = Switch::new(3, 4);
-    switch.submit(&[task(1, 1, 1), task(2, 1, 1), task(3, 1, 1), task(4, 1, 1), task(5, 2, 1), task(6, 3, 0)]);
-    for _ in 0..3 {
-        assert_eq!(switch.submit(&[task(0, 1, 0)]), (0, 1), "the queue is full while it is searched, and after");
-        let packet = switch.poll(0);
-        let mut answer = switch.step(packet);
-        // Level 3's task is found once; then its level too is empty.
-        while let Next::Inside(packet) = answer {
-            answer = switch.step(packet);
-        }
-        let Next::Out(answer) = answer else { unreachable!("the loop ends outside") };
-        assert!(matches!(given(answer), Some(6) | None));
-    }
-    assert_eq!(
-        (0..6).map(|_| switch.retrieve(1)).collect::<Vec<_>>(),
-        [Some(1), Some(2), Some(3), Some(4), Some(5), None]
-    );
-}
-
-/// The number of a task's record in its SUBMIT: refused records count too; an exchanged task, or one put back at the tail, keeps its
-/// number.
-#[test]
-fn a_tasks_index_is_that_of_its_record() {
-    let mut switch = Switch::new(2, 4);
-    let find = |switch: &mut Switch, resources| {
-        let packet = switch.poll(resources);
-        match switch.run(packet) {
-            Answer::Assign { index, task, .. } => Some((task.tid, index, task.level, task.resources)),
-            _ => None,
-        }
-    };
-    let of = |level, tids: std::ops::Range<u32>| tids.map(move |tid| task(tid, level, 1));
-    let all = [task(0, 9, 0)].into_iter().chain(of(1, 1..7)).chain([task(7, 0, 0), task(8, 2, 2), task(9, 2, 1)]);
-    assert_eq!(switch.submit(&all.collect::<Vec<_>>()), (0b11_0001_1110, 0b00_1110_0001));
-    assert_eq!(find(&mut switch, 2), Some((8, 8, 2, 2)), "behind a search of all of level 1");
-    assert_eq!(find(&mut switch, 0), None);
-    // Credit that recirculates between two records counts none.
-    assert_eq!(switch.submit(&[task(10, 2, 2), task(11, 1, 1), task(12, 2, 0)]), (0b101, 0b010));
-    assert_eq!([2, 0].map(|resources| find(&mut switch, resources)), [Some((10, 0, 2, 2)), Some((12, 2, 2, 0))]);
-    for tid in 1..=4 {
-        assert_eq!(find(&mut switch, 1), Some((tid, tid as u8, 1, 1)));
-    }
-    assert_eq!([find(&mut switch, 1), find(&mut switch, 1)], [Some((9, 9, 2, 1)), None]);
-    assert_eq!(switch.submit(&plain(0..32)), (0b1111, !0b1111));
-}
-
-#[test]
 fn t7_what_a_full_queue_refuses_is_listed() {
     let mut switch = Switch::new(2, 4);
     assert_eq!(switch.submit(&plain(1..=3)), (0b111, 0));
@@ -217,83 +147,6 @@ fn t7_what_a_full_queue_refuses_is_listed() {
     assert_eq!(switch.submit(&plain(0..32)), (0b111, !0b111));
     let packet = switch.safe.submit(CLIENT, JOB, 5, &plain([1]));
     assert!(matches!(switch.run(packet), Answer::Ack { taken: 0, refused: 1, why, .. } if why == Why::Full as u32));
-}
-
-#[test]
-fn a_queue_that_only_seems_full_takes_the_task_one_pass_later() {
-    let mut switch = Switch::new(1, 4);
-    for round in 0..10 {
-        let tids = 4 * round..4 * round + 4;
-        let before = switch.passes;
-        assert_eq!(switch.submit(&plain(tids.clone())), (0b1111, 0));
-        assert_eq!(switch.passes - before, if round == 0 { 4 } else { 5 }, "its credit goes round once for four tasks");
-        assert_eq!(switch.submit(&plain([99])), (0, 1), "it is full indeed");
-        tids.for_each(|tid| assert_eq!(switch.retrieve(0), Some(tid)));
-    }
-}
-
-#[test]
-fn room_that_goes_to_another_is_refused_after_one_round() {
-    let mut switch = Switch::new(1, 2);
-    switch.submit(&plain([1, 2]));
-    assert_eq!(switch.retrieve(0), Some(1));
-    let [late, early] = [3, 4].map(|tid| switch.safe.submit(CLIENT, JOB, 5, &plain([tid])));
-    let late = switch.inside(late);
-    assert!(matches!(switch.run(early), Answer::Ack { taken: 1, .. }));
-    assert!(matches!(switch.run(late), Answer::Ack { taken: 0, refused: 1, .. }));
-    assert_eq!([switch.retrieve(0), switch.retrieve(0), switch.retrieve(0)], [Some(2), Some(4), None]);
-}
-
-#[test]
-fn old_credit_takes_nothing_back() {
-    let mut switch = Switch::new(1, 2);
-    switch.submit(&plain([1, 2]));
-    let stale = switch.safe.submit(CLIENT, JOB, 5, &plain([3]));
-    let stale = switch.inside(stale);
-    for tid in 1..9 {
-        assert_eq!(switch.retrieve(0), Some(tid));
-        assert_eq!(switch.submit(&plain([tid + 2])), (1, 0));
-    }
-    assert!(matches!(switch.run(stale), Answer::Ack { refused: 1, .. }), "what it knew is long past, and it is full");
-    assert_eq!([switch.retrieve(0), switch.retrieve(0), switch.retrieve(0)], [Some(9), Some(10), None]);
-}
-
-#[test]
-fn credit_of_one_level_is_none_of_another() {
-    let mut switch = Switch::new(2, 2);
-    // Level 1 has let eight tasks through; level 2 is full.
-    for tid in 0..8 {
-        switch.submit(&[task(tid, 1, 0)]);
-        assert_eq!(switch.retrieve(0), Some(tid));
-    }
-    switch.submit(&[task(11, 2, 0), task(12, 2, 0)]);
-    assert_eq!(switch.submit(&[task(13, 1, 0), task(14, 2, 0), task(15, 1, 0)]), (0b101, 0b010));
-    assert_eq!((0..4).map(|_| switch.retrieve(0)).collect::<Vec<_>>(), [Some(13), Some(15), Some(11), Some(12)]);
-}
-
-#[test]
-fn a_search_whose_place_was_overtaken_goes_on_at_the_head() {
-    let mut switch = Switch::new(1, 8);
-    switch.submit(&[task(1, 1, 1), task(2, 1, 0), task(3, 1, 1), task(4, 1, 2)]);
-    let packet = switch.poll(2);
-    let search = switch.inside(packet);
-    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(2), Some(3)]);
-    assert_eq!(given(switch.run(search)), Some(4), "the entry at the head, in exchange for task 1");
-    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(1), None]);
-}
-
-#[test]
-fn a_search_under_which_the_queue_ran_empty_places_its_task() {
-    let mut switch = Switch::new(2, 4);
-    switch.submit(&[task(1, 1, 1), task(2, 1, 0), task(3, 2, 0)]);
-    let packet = switch.poll(2);
-    let search = switch.inside(packet);
-    assert_eq!(switch.retrieve(1), Some(2));
-    let again = switch.inside(search);
-    let lower = switch.inside(again);
-    assert_eq!(lower.get(switch.safe.fields().op), Kind::Retrieve as u32, "it holds nothing now");
-    assert_eq!(given(switch.run(lower)), Some(3));
-    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(1), None]);
 }
 
 #[test]
@@ -333,15 +186,6 @@ fn a_task_takes_one_pass_to_retrieve() {
     let Passes { submit, retrieve } = passes(&Switch::new(1, 64).safe);
     println!("passes a task: {retrieve:.3} to retrieve it, {submit:.3} to submit it");
     assert!((1.0..=1.1).contains(&retrieve) && (1.0..=1.1).contains(&submit), "{submit} {retrieve}");
-}
-
-#[test]
-fn what_goes_round_says_so() {
-    let mut switch = Switch::new(1, 2);
-    let packet = switch.safe.submit(CLIENT, JOB, 5, &plain(1..=2));
-    let rest = switch.inside(packet);
-    let sent = Sent { to: To::Recirculated, packet: rest };
-    assert_eq!(switch.safe.answer(&sent), None);
 }
 
 /// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it.

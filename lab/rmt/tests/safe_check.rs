@@ -4,11 +4,10 @@ mod common;
 #[path = "common/ways.rs"]
 mod ways;
 
-use midflight_rmt::tasks::check::instances::{Judgement, all, named};
+use midflight_rmt::tasks::check::instances::{Judgement, named};
 use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, run};
 use midflight_rmt::tasks::safe::{Config, Safe};
 use midflight_rmt::{Machine, Packet, Sent, Target, Watch, Word};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ways::{page_shows_way, searched};
@@ -155,10 +154,4 @@ fn a_search_ends_when_it_is_told_to() {
     let verdict = named.search(2, &watch).unwrap_or_else(|refusal| panic!("{refusal}"));
     assert_eq!((verdict.states, verdict.exhaustive, watch.states()), (1, false, 0));
     assert_eq!(named.judge(&verdict), Judgement::Open);
-}
-
-#[test]
-fn each_instance_has_a_name_of_its_own() {
-    let names: BTreeSet<_> = all().iter().map(|named| named.name).collect();
-    assert_eq!(names.len(), all().len());
 }

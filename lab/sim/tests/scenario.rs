@@ -199,36 +199,15 @@ fn a_server_on_a_host_is_slower_than_a_program_of_the_switch() {
 #[test]
 fn what_is_no_scenario_is_refused_with_its_line_and_what_is_allowed() {
     for (text, part) in [
-        ("sed = 1", "s.toml:1: unknown field `sed`, expected one of `seed`, `duration`"),
         ("[cluster]\nexecutor = 1", "s.toml:2: unknown field `executor`, expected one of `switches`"),
-        ("[cluster]\nexecutors = -1", "s.toml:2: key `executors`: invalid value: integer `-1`"),
-        ("[cluster]\nplace = \"gpu\"", "s.toml:2: key `place`: unknown variant `gpu`, expected `switch` or `server`"),
-        (
-            "[cluster]\nengine = \"gpu\"",
-            "s.toml:2: key `engine`: unknown variant `gpu`, expected one of `soft`, `asic-safe`, `asic-published`",
-        ),
         ("[cluster]\nengine = \"server\"", "s.toml:2: key `engine`: where switches run is `place = \"server\"`"),
-        (
-            "[network]\nlatency = \"-5us\"",
-            "s.toml:2: key `latency`: invalid value: string \"-5us\", expected a time of at",
-        ),
-        (
-            "[network]\nlatency = -5",
-            "s.toml:2: key `latency`: invalid type: integer `-5`, expected a time of at least 0",
-        ),
-        ("[network]\nlatency = 1.5", "s.toml:2: key `latency`: invalid type: floating point `1.5`, expected a time"),
         (
             "duration = \"long\"",
             "s.toml:1: key `duration`: invalid value: string \"long\", expected a time of at least 0",
         ),
-        ("[[faults]]\ncrash = \"switch 0\"", "s.toml:1: missing field `at`"),
         (
             "[[faults]]\nat = \"1ms\"\ncrash = \"rack 1\"",
             "s.toml:3: key `crash`: invalid value: string \"rack 1\", expected",
-        ),
-        (
-            "[[faults]]\nat = \"1ms\"\ndatagrams = { los = 1.0 }",
-            "s.toml:3: key `datagrams`: unknown field `los`, expected one of `jitter`",
         ),
         ("seed = ", "s.toml:1: key `seed`: "),
     ] {
@@ -243,13 +222,7 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
     let fault = |rest: &str| format!("[[faults]]\nat = \"1ms\"\n{rest}");
     for (text, error) in [
         ("[datagrams]\nloss = 1.5".into(), "datagrams.loss = 1.5: must be 0 to 1"),
-        ("[datagrams]\nduplication = -0.1".into(), "datagrams.duplication = -0.1: must be 0 to 1"),
-        ("[datagrams]\nreordering = nan".into(), "datagrams.reordering = NaN: must be 0 to 1"),
-        ("[datagrams]\njitter = \"2s\"".into(), "datagrams.jitter = 2s: must be 0s to 1s"),
-        ("[network]\nlatency = \"1m\"".into(), "network.latency = 1m: must be 0s to 1s"),
         ("[network]\ngbit_per_s = -1.0".into(), "network.gbit_per_s = -1: must be 0.00001 to 8000, or 0 for no limit"),
-        ("[asic]\nlevels = 5".into(), "asic.levels = 5: must be 1 to 4"),
-        ("[asic]\nqueue = 32768".into(), "asic.queue = 32768: must be 2 to 16384"),
         ("[asic]\nqueue = 100".into(), "asic.queue = 100: must be a power of two"),
         ("[asic]\npoll = \"1500ns\"".into(), "asic.poll = 1us 500ns: must be whole microseconds"),
         (
@@ -260,8 +233,6 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
             "[cluster]\nengine = \"asic-published\"\n[asic]\nlevels = 2\n[workload]\npriorities = true".into(),
             "asic.levels = 2: must be 4 where workload.priorities is true",
         ),
-        ("[cluster]\nexecutors = 0".into(), "cluster.executors = 0: must be 1 to 4000000"),
-        ("[cluster]\nslots = 5000".into(), "cluster.slots = 5000: must be 1 to 4096"),
         (
             "[cluster]\nexecutors = 100000\nslots = 16".into(),
             "cluster: 1600000 slots at one switch, which takes 1048576: more switches, or fewer executors or slots",
@@ -279,11 +250,7 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
                 .into(),
             "workload.demands: the sum of all shares = 1.1: must be 0 to 1",
         ),
-        ("[queue]\ntasks = 0".into(), "queue.tasks = 0: must be 1 to 4194304"),
-        ("[host]\nlanes = 0".into(), "host.lanes = 0: must be 1 to 1024"),
         ("[workload]\nload = 0.0".into(), "workload.load = 0: must be 0.001 to 1000"),
-        ("[workload]\nload = inf".into(), "workload.load = inf: must be 0.001 to 1000"),
-        ("[workload]\nmedian = \"0s\"".into(), "workload.median = 0s: must be 1us to 1h"),
         (
             "[workload]\nformat = \"tr\"".into(),
             "workload.format without workload.trace: name the trace, or leave the format out",
@@ -294,12 +261,10 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
         ),
         (fault("crash = \"executor 8\""), "faults[0].crash = \"executor 8\": must be \"executor 0\" to \"executor 7\""),
         (fault("drain = \"client 0\""), "faults[0].drain: only executors drain"),
-        (fault("drift = { node = \"client 0\", ppm = 60000 }"), "faults[0].drift.ppm = 60000: must be -50000 to 50000"),
         (
             fault("link = { of = \"executor 9\" }"),
             "faults[0].link.of = \"executor 9\": must be \"executor 0\" to \"executor 7\"",
         ),
-        (fault("datagrams = { loss = 2.0 }"), "faults[0].datagrams.loss = 2: must be 0 to 1"),
         (
             fault("heal = true\nlasts = \"1ms\""),
             "faults[0].lasts: only `crash`, `pause`, `partition`, `datagrams` and `link` end by themselves",

@@ -5,7 +5,6 @@ use midflight_dataplane::store::{
     NewSet, Policy, ReplyCheck, SETS_MAX, SetOrder, Store, StoreConfig, StoreProgram, Verdict,
 };
 use midflight_dataplane::{Cookies, Out};
-use midflight_spec::store::interpret;
 use midflight_spec::transcript::{CheckedNative, EngineExt};
 use midflight_wire::packet;
 use midflight_wire::store::{Heartbeat, Hello, KGROUP_BITS_MAX, Operation, Replica, Request, State, Write};
@@ -97,15 +96,4 @@ fn only_state_is_longer_than_its_question() {
     assert!(out.iter().map(|(_, bytes)| bytes.len()).eq([room as usize]));
     let (client, mut write) = write(8, 0);
     assert!(!store.owes_more(client, &mut write, 0), "its answer is not longer than itself");
-}
-
-/// `lab/spec/tests/store_model.rs` has more.
-#[test]
-fn random_input_does_what_the_model_says() {
-    let mut random = rand_pcg::Pcg64Mcg::new(13);
-    for _ in 0..20 {
-        let input: Vec<u8> = (0..3000).map(|_| rand::Rng::next_u32(&mut random) as u8).collect();
-        let start = |config: &StoreConfig| CheckedNative::<StoreProgram>::new(config, 1, SECRET).expect("in bounds");
-        interpret(&input, SECRET, start).unwrap();
-    }
 }

@@ -66,74 +66,12 @@ Under way at its end:
 }
 
 #[test]
-fn r1_a_lost_update_a_double_incr_and_a_read_from_the_future_are_found() {
-    let incr = |process, sum, start, end| record(process, Call::Incr(1), Outcome::Number(sum), start, end);
-    assert!(is_right(vec![incr(1, 1, 0, 10), incr(2, 2, 0, 10)]));
-    violation(vec![incr(1, 1, 0, 10), incr(2, 1, 0, 10)]);
-    violation(vec![incr(1, 1, 0, 10), incr(1, 3, 20, 30)]);
-    violation(vec![record(1, Call::Incr(1), None, 0, 0), record(2, Call::Get, value("2"), 20, 30)]);
-    violation(vec![record(1, Call::Get, value("1"), 0, 10), record(2, put("1"), Outcome::Done, 20, 30)]);
-    violation(vec![record(1, Call::Get, value("1"), 0, 10), record(2, put("1"), None, 20, 0)]);
-}
-
-#[test]
-fn r1_two_reads_under_one_write_do_not_go_back() {
-    let reads = |first: Outcome, second: Outcome| {
-        vec![
-            record(1, put("1"), Outcome::Done, 0, 100),
-            record(2, Call::Get, first, 10, 20),
-            record(3, Call::Get, second, 30, 40),
-        ]
-    };
-    assert!(is_right(reads(Outcome::NotFound, value("1"))));
-    violation(reads(value("1"), Outcome::NotFound));
-}
-
-#[test]
-fn r1_an_unknown_outcome_may_take_effect_late_or_never_but_once() {
-    let with = |reads: &[&str]| {
-        let mut operations = vec![record(1, put("0"), Outcome::Done, 0, 5), record(2, put("late"), None, 10, 0)];
-        for (at, read) in (0..).zip(reads) {
-            operations.push(record(3, Call::Get, value(read), 100 + 10 * at, 105 + 10 * at));
-        }
-        operations
-    };
-    assert!(is_right(with(&["0", "0"])) && is_right(with(&["0", "late"])) && is_right(with(&["late", "late"])));
-    violation(with(&["late", "0"]));
-    let deleted = vec![
-        record(1, put("late"), None, 0, 0),
-        record(2, Call::Delete, Outcome::Existed(true), 10, 20),
-        record(2, Call::Exists, Outcome::Existed(false), 30, 40),
-    ];
-    assert!(is_right(deleted), "a DELETE sees what was there");
-}
-
-#[test]
-fn r1_of_two_unknown_writes_the_second_may_be_the_one_that_is_seen() {
-    let then = |first: &str, second: &str, call: Call, outcome: Outcome| {
-        vec![record(1, put(first), None, 0, 0), record(2, put(second), None, 1, 0), record(3, call, outcome, 10, 20)]
-    };
-    assert!(is_right(then("1", "5", Call::Incr(1), Outcome::Number(6))), "INCR tells numbers from each other");
-    assert!(is_right(then("a", "b", Call::Get, value("b"))));
-    assert!(is_right(then("a", "b", Call::Cas("b".into(), "c".into()), Outcome::Done)));
-    assert!(is_right(then("a", "b", Call::Cas("x".into(), "c".into()), Outcome::Conflict("b".into()))));
-}
-
-#[test]
 fn r1_an_operation_that_was_refused_has_no_effect_and_keys_do_not_touch_each_other() {
     let mut operations =
         vec![record(1, put("1"), Outcome::Failed, 0, 10), record(2, Call::Get, Outcome::NotFound, 20, 30)];
     assert!(is_right(operations.clone()));
     operations.push(Record { key: "other".into(), ..record(2, Call::Get, value("1"), 40, 50) });
     assert!(violation(operations).starts_with("key \"other\" is not linearizable"));
-}
-
-#[test]
-fn r1_equal_times_count_as_at_once() {
-    let history =
-        |start| vec![record(1, put("1"), Outcome::Done, 0, 10), record(2, Call::Get, Outcome::NotFound, start, 20)];
-    assert!(is_right(history(10)));
-    violation(history(11));
 }
 
 /// What a serial store answers to many concurrent clients, on one key.

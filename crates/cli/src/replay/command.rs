@@ -1,6 +1,5 @@
 //! `midflight replay`: plays a trace or a generated workload through a switch and measures scheduling delays.
 
-use crate::replay::outcome::Outcome;
 use crate::replay::plan::{Plan, Work};
 use crate::replay::{self, Stop, summary};
 use anyhow::Result;
@@ -113,14 +112,6 @@ pub enum Switched {
 /// # Errors
 /// For wrong usage, or with the reason of the failure.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    run_then(args, |_, _| Ok(()))
-}
-
-/// As [`run`], but calls `then` with the outcome before it is printed.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_then(args: &Args, then: impl FnOnce(&Plan, &Outcome) -> Result<()>) -> Result<ExitCode> {
     let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
     let plan = Plan::new(args).map_err(|error| usage::error(format!("{error:#}")))?;
     let say = |line: &str| stdout::print_beside(args.json, &format!("{line}\n"));
@@ -135,7 +126,6 @@ pub fn run_then(args: &Args, then: impl FnOnce(&Plan, &Outcome) -> Result<()>) -
     let outcome = replay::run(&plan, switch, &stop, &progress)?;
     progress.finish();
 
-    then(&plan, &outcome)?;
     if args.json {
         Envelope::new("replay", summary::measures(&plan, &outcome)).print(true)?;
         summary::remarks(&plan, &outcome).iter().for_each(|remark| eprintln!("{remark}"));

@@ -78,19 +78,6 @@ impl Distribution {
     pub fn max_ns(&self) -> u64 {
         self.0.max()
     }
-
-    /// Points (nanoseconds, share of values up to it), one per distinct value.
-    pub fn cumulative(&self) -> Vec<(u64, f64)> {
-        let total = self.0.len() as f64;
-        let mut below = 0;
-        let recorded = self.0.iter_recorded();
-        recorded
-            .map(|step| {
-                below += step.count_since_last_iteration();
-                (step.value_iterated_to().min(self.0.max()), below as f64 / total)
-            })
-            .collect()
-    }
 }
 
 /// The delays of a set of tasks, with their parts.
@@ -138,19 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_and_the_cumulative_distribution_agree() {
+    fn quantiles_are_of_what_was_recorded() {
         let mut distribution = Distribution::default();
         (1..=100).for_each(|us| distribution.record(us * 1_000));
         assert_eq!(distribution.quantile_ns(0.5) / 100, 500);
         assert_eq!(distribution.max_ns() / 100, 1_000);
-        let points = distribution.cumulative();
-        assert_eq!(points.len(), 100);
-        assert!((points[49].1 - 0.5).abs() < 1e-9 && (points[99].1 - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn an_empty_distribution_has_zeros() {
         let empty = Distribution::default();
-        assert_eq!((empty.count(), empty.quantile_ns(0.99), empty.cumulative().len()), (0, 0, 0));
+        assert_eq!((empty.count(), empty.quantile_ns(0.99)), (0, 0));
     }
 }

@@ -6,7 +6,6 @@ pub mod outcome;
 pub mod pacer;
 pub mod plan;
 mod run;
-pub mod series;
 pub mod summary;
 
 pub use run::{Stop, run};

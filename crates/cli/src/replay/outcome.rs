@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::delays::{Delays, Distribution, Passage};
-use super::series::Series;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +37,6 @@ pub struct Outcome {
     pub levels: BTreeMap<u8, Delays>,
     /// Delay of each job's submission after its planned time.
     pub lateness: Distribution,
-    /// Load and queue over time.
-    pub series: Series,
     /// Total run time of functions, in nanoseconds.
     pub busy_ns: u128,
     origin_ns: u64,
@@ -61,7 +58,6 @@ impl Outcome {
             all: Delays::default(),
             levels: BTreeMap::new(),
             lateness: Distribution::default(),
-            series: Series::new(origin_ns),
             busy_ns: 0,
             origin_ns,
             last_end_ns: origin_ns,
@@ -75,7 +71,6 @@ impl Outcome {
         self.retried += u64::from(attempt > 1);
         self.all.record(passage);
         self.levels.entry(passage.level).or_default().record(passage);
-        self.series.record(passage);
         self.busy_ns += u128::from(passage.ended_ns.saturating_sub(passage.started_ns));
         self.last_end_ns = self.last_end_ns.max(passage.ended_ns);
     }

@@ -3,7 +3,6 @@
 
 mod interleavings;
 mod packets;
-mod strangers;
 
 use midflight_asic::{AsicConfig, AsicError, AsicTasks, Program};
 use midflight_dataplane::Verdict;

@@ -13,7 +13,6 @@ pub(crate) const EXECUTOR: u64 = 9;
 pub(crate) const TOKEN: u64 = 0x70CE_0000_0000_0005;
 /// Position of the cookie in REGISTER and PROBE.
 const COOKIE_AT: std::ops::Range<usize> = 32..40;
-const EPOCH_AT: std::ops::Range<usize> = 8..12;
 
 /// The outcome of a datagram, and the datagrams sent.
 pub(crate) type Told = (Verdict, Vec<(SocketAddr, Vec<u8>)>);
@@ -60,19 +59,6 @@ pub(crate) fn retrieve(counter: u64, resources: u8, waits: &[Wait]) -> Vec<u8> {
     packet(&Retrieve { counter: counter.into(), resources, ..Retrieve::new(EPOCH, 0) }, waits)
 }
 
-pub(crate) fn keepalive(counter: u64, waits: &[Wait]) -> Vec<u8> {
-    packet(&Keepalive { counter: counter.into(), ..Keepalive::new(EPOCH, 0) }, waits)
-}
-
-pub(crate) fn release(counter: u64, waits: &[Wait]) -> Vec<u8> {
-    let leave = |wait: &Wait| {
-        let Wait { slot, generation, sequence } = *wait;
-        Leave { slot, generation, sequence, done: 1, reserved: [0; 3] }
-    };
-    let leaves: Vec<_> = waits.iter().map(leave).collect();
-    packet(&Release { counter: counter.into(), ..Release::new(EPOCH, 0) }, &leaves)
-}
-
 /// Of one task, without a cookie.
 pub(crate) fn probe() -> Vec<u8> {
     packet(&Probe { client: CLIENT.into(), ..Probe::new(0, 3) }, &[TaskName::new(1, 0)])
@@ -80,11 +66,6 @@ pub(crate) fn probe() -> Vec<u8> {
 
 pub(crate) fn cancel() -> Vec<u8> {
     packet(&Cancel { client: CLIENT.into(), ..Cancel::new(0, 4) }, &[TaskName::new(1, 0)])
-}
-
-pub(crate) fn in_epoch(epoch: u32, mut datagram: Vec<u8>) -> Vec<u8> {
-    datagram[EPOCH_AT].copy_from_slice(&epoch.to_be_bytes());
-    datagram
 }
 
 /// A wait of an unregistered slot.

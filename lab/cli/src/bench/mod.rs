@@ -4,13 +4,11 @@ mod against;
 mod cache;
 mod cache_packets;
 mod child;
-mod controller;
 mod core;
 mod core_cache;
 mod core_store;
 mod failover;
 mod foreign;
-mod ilp;
 mod keeper;
 mod lab;
 mod live;
@@ -18,12 +16,10 @@ mod load;
 mod r#loop;
 mod map;
 mod modes;
-mod netrs;
 mod peers;
 mod python;
 mod ratio;
 mod select;
-mod sim;
 mod store_load;
 mod store_packets;
 mod workload;
@@ -57,7 +53,7 @@ enum Bench {
     /// The same as processes on hosts of a lab, and reads of a store: the switch in user space, and in the kernel
     #[command(after_help = against::help(lab::EXAMPLES))]
     Lab(lab::Args),
-    /// Command lines by map, beside xargs, GNU parallel and a bare loop: commands a second; memory for an input without an end
+    /// Command lines by map, xargs, GNU parallel and a bare loop: commands a second; memory for endless input
     #[command(after_help = map::EXAMPLES)]
     Map(How),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
@@ -66,33 +62,21 @@ enum Bench {
     /// The papers' figure live, in a lab: decisions a second against executors, beside Sparrow
     #[command(name = "bolt-11", after_help = live::BOLT_11_EXAMPLES)]
     Bolt11(live::Args),
-    /// The simulator: events a second
-    #[command(after_help = against::help(sim::EXAMPLES))]
-    Sim(Comparable),
     /// The selectors of a cache: nanoseconds a choice
     #[command(after_help = against::help(select::EXAMPLES))]
     Select(Comparable),
     /// Deaths of leader, follower and switch of a store, or of a cache's operator: how long clients wait
     #[command(after_help = failover::EXAMPLES)]
     Failover(failover::Args),
+    /// Unrelated packets through operators in the kernel: what operators cost them
+    #[command(after_help = foreign::EXAMPLES)]
+    Foreign(foreign::Args),
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
     /// A cache of three memcached, one of which stands still now and then: gets whose replica the switch selects, or each client
     #[command(after_help = cache::EXAMPLES)]
     Cache(cache::Args),
-    /// Other people's packets through operators in the kernel: what they lose by it
-    #[command(after_help = foreign::EXAMPLES)]
-    Foreign(foreign::Args),
-    /// Plans of RSNodes: how long they take, and how often they are proven optimal
-    #[command(after_help = ilp::EXAMPLES)]
-    Ilp(How),
-    /// The controller of a cache with 320 operators: loading them, asking them, one that dies
-    #[command(after_help = against::help(controller::EXAMPLES))]
-    Controller(Comparable),
-    /// One run of NetRS's evaluation: seconds and memory
-    #[command(after_help = against::help(netrs::EXAMPLES))]
-    Netrs(Comparable),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -169,19 +153,15 @@ impl Args {
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
-            Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) | Bench::Controller(args) => {
-                args.against.other.is_none()
-            }
-            Bench::Ilp(_) => true,
+            Bench::Loop(args) | Bench::Select(args) => args.against.other.is_none(),
             Bench::Lab(_)
-            | Bench::Map(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
+            | Bench::Map(_)
+            | Bench::Foreign(_)
             | Bench::Failover(_)
             | Bench::Modes(_)
             | Bench::Cache(_)
-            | Bench::Foreign(_)
-            | Bench::Netrs(_)
             | Bench::Peers(_)
             | Bench::Python(_) => false,
         }
@@ -197,15 +177,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Map(how) => map::run(&how),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
-        Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Select(args) => args.run("select", &[], select::run),
-        Bench::Controller(args) => args.run("controller", &[], controller::run),
-        Bench::Netrs(args) => args.run("netrs", &[], netrs::run),
         Bench::Failover(args) => failover::run(&args),
+        Bench::Foreign(args) => foreign::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Cache(args) => cache::run(&args),
-        Bench::Foreign(args) => foreign::run(&args),
-        Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
         Bench::Python(args) => python::run(&args),
     }

@@ -10,11 +10,10 @@ mod table;
 use super::keeper::Keeper;
 use super::{How, child};
 use crate::engines::Named;
-use crate::report::bars;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_terminal::envelope::{Envelope, Measure};
-use midflight_terminal::{files, stdout, usage};
+use midflight_terminal::{stdout, usage};
 use row::Row;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -25,7 +24,6 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab bench peers                         all; the first time also downloads and builds them
   midflight-lab bench peers --quick --only dask,midflight-user
-  midflight-lab bench peers --plot peers.svg
   midflight-lab bench peers --json
 
 RESULTS (NAME is midflight-user, midflight-kernel, sparrow, nats, nats-jetstream: batches of
@@ -68,9 +66,6 @@ pub(super) struct Args {
     /// Where the peers are installed, and their logs
     #[arg(long, value_name = "DIR", default_value = "./target/peers")]
     work_dir: PathBuf,
-    /// Write a picture: throughput and latency side by side
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
 }
 
 /// Part of the Python package; cargo puts it next to the command.
@@ -133,9 +128,6 @@ fn wanted(args: &Args) -> Result<Vec<Peer>> {
             "--peers-dir {directory}: no scripts `setup` and `run` there; run this at the root of Midflight's repository, \
              or say where its bench/peers is"
         )));
-    }
-    if let Some(path) = &args.plot {
-        midflight_terminal::files::check_output("--plot", path)?;
     }
     std::fs::create_dir_all(&args.work_dir)
         .with_context(|| format!("cannot create {}: name another --work-dir", args.work_dir.display()))?;
@@ -221,14 +213,6 @@ fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
     } else {
         stdout::print(&format!("{}\n{}", table::render(rows, absent), envelope.footer()))?;
     }
-    let Some(path) = &args.plot else { return Ok(()) };
-    if rows.is_empty() {
-        bail!("nothing was measured, so there is nothing to draw in {}", path.display());
-    }
-    let bars: Vec<_> = rows.iter().map(Row::bar).collect();
-    let picture = bars::throughput_and_latency(&bars)?;
-    files::write(path, &picture)?;
-    eprintln!("plot: {}", path.display());
     Ok(())
 }
 

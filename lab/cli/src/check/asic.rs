@@ -428,13 +428,4 @@ mod tests {
         let of = |name: &str| measures.iter().find(|measure| measure.name == name).unwrap().value.clone();
         assert_eq!((of("asic.safe.violations"), of("asic.published.counterexamples")), (1.into(), 0.into()));
     }
-
-    #[test]
-    fn large_instances_say_what_memory_they_take() {
-        let [large, small] = ["batches", "kept-small"].map(|name| named(name).unwrap());
-        assert!(large.memory() > 1 << 30 && small.memory() == 0);
-        let mut bounded = large;
-        bounded.instance.limit = Some(1000);
-        assert!(bounded.memory() < 1 << 20);
-    }
 }

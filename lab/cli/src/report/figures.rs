@@ -372,32 +372,4 @@ mod tests {
         assert!(page.contains("prefers-color-scheme: dark"));
         assert!(page.contains("LEFT OUT: all") && !page.contains("<h3>With real traces"));
     }
-
-    #[test]
-    fn real_traces_stand_in_columns_beside_the_generated_workload() {
-        let row = |name: &str| Row::new(Class::Predicted, Unit::Time, name, format!("what {name} is"), Paper::Is(1e6));
-        let value = |ns: f64| Estimate::of(&[ns, ns]);
-        let rows = [
-            row("median").found_alone(value(1e6)),
-            row("tail").found_alone(value(1e6)),
-            row("median").found_alone(value(2e6)).in_column("google-sub"),
-            row("tail").found_alone(value(3e6)).in_column("google-sub"),
-            row("tail").found_alone(value(4e6)).in_column("alibaba"),
-        ];
-        let text = columns(&rows).into_string();
-        for part in ["<th>google-sub</th><th>alibaba</th>", "2.00 ms", "3.00 ms", "4.00 ms", "<td></td>"] {
-            assert!(text.contains(part), "no {part} in {text}");
-        }
-        assert!(columns(&rows[..2]).into_string().is_empty());
-        assert_eq!(table(&rows).into_string().matches("what median is").count(), 1);
-    }
-
-    #[test]
-    fn values_are_written_in_their_unit() {
-        assert_eq!(value(Unit::Time, 0.09e6), "90.0 µs");
-        assert_eq!(value(Unit::Time, -2e3), "−2.00 µs");
-        assert_eq!(value(Unit::Factor, 23.04), "23.0×");
-        assert_eq!(value(Unit::Share, 0.37), "37.0 %");
-        assert_eq!(value(Unit::PerSecond, 23e6), "23.00 M/s");
-    }
 }

@@ -72,15 +72,3 @@ fn no_answer_is_known_to_be_wrong() {
         }
     }
 }
-
-/// The error has the line and says what to write instead.
-#[test]
-fn a_senseless_command_is_named_with_its_line() {
-    let error =
-        |transcript: &str| run::<CacheVocabulary>(transcript, &mut new_model).expect_err("senseless").to_string();
-    assert!(error("switch\nann asks 1 backup sue\n").starts_with("line 2: \"ann\" is nobody"));
-    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
-    assert!(error("switch\nrack one\n").contains("rack <number> has <operator>"));
-    assert!(error("switch\nclient ann\nann says\n").contains("<client> asks <group>"));
-    assert!(error("switch\nserver sue\nsue answers 7\n").contains("no request 7 was passed on"));
-}

@@ -84,15 +84,3 @@ fn no_answer_is_known_to_be_wrong() {
         }
     }
 }
-
-/// The error has the line and says what to write instead.
-#[test]
-fn a_senseless_command_is_named_with_its_line() {
-    let error =
-        |transcript: &str| run::<StoreVocabulary>(transcript, &mut new_model).expect_err("senseless").to_string();
-    assert_eq!(error("switch\nann get k\n"), "line 2: \"ann\" is nobody: declare a client or a replica");
-    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
-    assert!(error("switch\nadd set\n").contains("say: add set <number>"));
-    assert!(error("switch\nclient ann\nann submit 1\n").contains("a client says: get"));
-    assert!(error("switch\nreplica rob\nrob answers 7 done\n").contains("no replica got a request 7"));
-}

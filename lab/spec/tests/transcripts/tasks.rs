@@ -76,17 +76,3 @@ fn kernel_answers_as_written() {
     let largest = TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() };
     crate::files::assert_kernel_says_the_same::<TasksVocabulary>(transcripts(), &largest);
 }
-
-/// The error has the line and says what to write instead.
-#[test]
-fn a_senseless_command_is_named_with_its_line() {
-    let error =
-        |transcript: &str| run::<TasksVocabulary>(transcript, &mut new_model).expect_err("senseless").to_string();
-    assert_eq!(error("# no switch\ntick\n"), "line 2: there is no switch yet: begin with `switch`");
-    assert_eq!(error("switch\nann submit 1: 1\n"), "line 2: \"ann\" is nobody: declare a client or an executor");
-    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
-    assert_eq!(error("switch\nreturn to switch 2\n"), "line 2: there was no switch 2 yet");
-    assert!(error("switch\npurge everything\n").contains("say: purge client <name>"));
-    assert!(error("switch\nclient ann\nann submit 1: 1 | cookie eve\n").contains("\"eve\" is nobody"));
-    assert!(error("switch\nclient ann\nann retrieve: 0 wait 1\n").contains("clients submit, cancel and probe"));
-}

@@ -8,7 +8,6 @@ use super::{Live, Point};
 use anyhow::Result;
 use midflight_papers::findings::Paper::{self, AtLeast, Is, Says};
 use midflight_papers::findings::Unit::{Factor, PerSecond};
-use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
 use midflight_papers::findings::{Band, Class, Estimate, Findings, Holds, Row};
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ fn reduce(rounds: &Rounds) -> Findings {
          compared."
             .into(),
     ];
-    Findings { rows, plots: vec![plot(rounds)], notes, ..Findings::default() }
+    Findings { rows, notes, ..Findings::default() }
 }
 
 /// The kernel engine takes the place of Bolt's switch.
@@ -153,22 +152,6 @@ fn flat(name: &str, what: &str, rounds: &Rounds, contender: Contender) -> Row {
 fn peak(name: &str, what: &str, paper: Paper, rounds: &Rounds, contender: Contender, order: Holds) -> Row {
     let ours = best(rounds, contender).and_then(|slots| rounds.estimate(contender, slots, Quantity::Rate));
     Row::new(Class::Seen, PerSecond, name, what, paper).found(ours, order)
-}
-
-fn plot(rounds: &Rounds) -> Plot {
-    let curve = |contender: Contender| {
-        let rate = |&slots: &u32| plot::Point::new(f64::from(slots), rounds.median(contender, slots, Quantity::Rate));
-        Curve::measured(contender.label(), contender.hue(), BOLT_11.places.iter().map(rate))
-    };
-    let mark = |y, contender: Contender| Mark { x: f64::from(MOST), y, hue: contender.hue() };
-    Plot {
-        name: "decisions",
-        title: "Decisions a second, live".into(),
-        x: Axis { label: "executor slots", scale: Scale::LogNumber },
-        y: Axis { label: "decisions a second", scale: Scale::LogNumber },
-        curves: rounds.contenders().map(curve).collect(),
-        marks: vec![mark(23e6, Contender::Kernel), mark(0.5e6, Contender::Sparrow)],
-    }
 }
 
 #[cfg(test)]

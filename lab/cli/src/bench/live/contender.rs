@@ -1,5 +1,4 @@
 use crate::engines::LabEngine;
-use midflight_papers::findings::plot::Hue;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Contender {
@@ -29,15 +28,6 @@ impl Contender {
             Self::Kernel => "Midflight, kernel engine",
             Self::User => "Midflight, switch in user space",
             Self::Sparrow => "Sparrow",
-        }
-    }
-
-    /// The colour of its counterpart in the simulated figures.
-    pub(super) fn hue(self) -> Hue {
-        match self {
-            Self::Kernel => Hue::Ours,
-            Self::User => Hue::OursServer,
-            Self::Sparrow => Hue::Sparrow,
         }
     }
 

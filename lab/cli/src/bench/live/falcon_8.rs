@@ -10,7 +10,6 @@ use anyhow::{Result, anyhow};
 use midflight_host::clock;
 use midflight_papers::findings::Paper::{AtMost, Is, Says};
 use midflight_papers::findings::Unit::{Factor, Time};
-use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
 use midflight_papers::findings::{Band, Class, Findings, Holds, Row};
 use std::time::Duration;
 
@@ -105,7 +104,7 @@ fn reduce(rounds: &Rounds) -> Findings {
          are compared."
             .into(),
     ];
-    Findings { rows, plots: vec![plot(rounds)], notes, ..Findings::default() }
+    Findings { rows, notes, ..Findings::default() }
 }
 
 fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {
@@ -160,26 +159,6 @@ fn sparrow_rows(rounds: &Rounds) -> [Row; 3] {
     ]
 }
 
-fn plot(rounds: &Rounds) -> Plot {
-    let curve = |contender: Contender| {
-        let points = FALCON_8.places.iter().map(|&place| {
-            let at = |quantity| rounds.median(contender, place, quantity);
-            let spread = Some((at(Quantity::P5), at(Quantity::P95)));
-            plot::Point { x: f64::from(place) / 100.0, y: at(Quantity::P50), spread }
-        });
-        Curve::measured(contender.label(), contender.hue(), points)
-    };
-    let mark = |y, contender: Contender| Mark { x: 0.95, y, hue: contender.hue() };
-    Plot {
-        name: "delay",
-        title: "Median delay, live; whiskers from the 5th to the 95th percentile".into(),
-        x: Axis { label: "utilisation", scale: Scale::Share },
-        y: Axis { label: "scheduling delay", scale: Scale::LogTime },
-        curves: rounds.contenders().map(curve).collect(),
-        marks: vec![mark(0.09e6, Contender::Kernel), mark(2.22e6, Contender::Sparrow)],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,9 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_take_part_has_no_rows_and_no_curve() {
+    fn who_did_not_take_part_has_no_rows() {
         let findings = reduce(&rounds(&[(Contender::User, 90, 90), (Contender::Sparrow, 1_980, 2_220)]));
         assert!(findings.rows.iter().all(|row| !row.name.starts_with("kernel")));
-        assert_eq!(findings.plots[0].curves.len(), 2);
     }
 }

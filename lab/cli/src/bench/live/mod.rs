@@ -16,8 +16,6 @@ pub(super) use falcon_8::{EXAMPLES as FALCON_8_EXAMPLES, FALCON_8};
 
 use super::How;
 use crate::lab_guard::LabGuard;
-use crate::report::chart::standalone;
-use crate::report::figures::draw;
 use crate::report::rows;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
@@ -28,7 +26,6 @@ use midflight_papers::findings::Findings;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::{stdout, usage};
 use rounds::{Rounds, Sample};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -45,9 +42,6 @@ pub(super) struct Args {
     /// How long each measurement takes, after a quarter of it that is left out; default: see below
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
-    /// Write the plot to this file
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
 }
 
 pub(super) struct Live {
@@ -81,11 +75,6 @@ pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
         return Err(usage::error(format!("--duration {duration:?}: give 10ms or more")));
     }
     midflight_net::available()?;
-    if let Some(file) = &args.svg {
-        // Check the file before spending minutes.
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        opened.with_context(|| cannot_write(file))?;
-    }
     let guard = LabGuard::new()?;
     let (contenders, missing) = present();
     let measured = guard.unless_interrupted(measure(
@@ -98,16 +87,7 @@ pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
     let mut findings = (figure.reduce)(&measured);
     findings.notes.extend(missing);
     print(figure, &measured, &findings, args.how.json)?;
-    if let Some(file) = &args.svg {
-        let plots = draw(&findings)?;
-        let svg = plots.first().map(|plot| standalone(plot)).unwrap_or_default();
-        std::fs::write(file, svg).with_context(|| cannot_write(file))?;
-    }
     Ok(ExitCode::SUCCESS)
-}
-
-fn cannot_write(file: &Path) -> String {
-    format!("cannot write {}", file.display())
 }
 
 /// Contenders that can run here, and why others cannot.

@@ -1,6 +1,5 @@
 //! A row of the table, and its parser.
 
-use crate::report::bars::Bar;
 use anyhow::{Context, Result, ensure};
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
@@ -63,10 +62,6 @@ impl Row {
             name if name.starts_with("ray") => Kind::Call,
             _ => Kind::Batch,
         }
-    }
-
-    pub(super) fn bar(&self) -> Bar<'_> {
-        Bar { name: &self.name, ours: self.is_ours(), tasks_per_s: self.tasks_per_s, latency_us: self.rtt_p50_us }
     }
 
     /// One line after the measurement.
@@ -134,62 +129,4 @@ pub(super) fn of_envelope(name: &str, prefix: &str, interface: &str, said: &str)
     };
     row.check()?;
     Ok(row)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RAY: &str = r#"{"name": "ray", "version": "2.60.0", "interface": "ray.get", "tasks_per_s": 1270.5,
-        "rtt_p50_us": 1100.0, "rtt_p99_us": 3000}"#;
-
-    fn line(text: &str) -> String {
-        text.replace('\n', " ")
-    }
-
-    #[test]
-    fn every_line_is_a_row() {
-        let said = format!("{}\n\n{}\n", line(RAY), line(&RAY.replace("\"ray\"", "\"ray-actors\"")));
-        let rows = of_lines("ray", &said).unwrap();
-        assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["ray", "ray-actors"]);
-        assert_eq!((rows[0].tasks_per_s, rows[0].rtt_p50_us, rows[0].rtt_p99_us), (1270.5, 1100.0, 3000.0));
-        assert_eq!(rows[0].summary(), "ray 2.60.0: 1,271 tasks/s, p50 1.10 ms, p99 3.00 ms");
-    }
-
-    #[test]
-    fn what_is_no_row_is_refused_with_its_reason() {
-        for (from, to, reason) in [
-            ("1270.5", "0", "0 was not measured"),
-            ("1270.5", "null", "no row"),
-            ("1100.0", "9000", "below p50"),
-            ("\"2.60.0\"", "\"\"", "no name, version"),
-            ("\"2.60.0\"", "\"\\u001b[2J\"", "no name, version"),
-            ("tasks_per_s", "tasks", "no row"),
-            ("\"ray\"", "\"dask\"", "a row of dask"),
-            ("\"ray\"", "\"rayon\"", "a row of rayon"),
-        ] {
-            assert!(RAY.contains(from), "{from}");
-            let error = format!("{:#}", of_lines("ray", &line(&RAY.replacen(from, to, 1))).unwrap_err());
-            assert!(error.contains(reason), "{to}: {error}");
-        }
-        assert!(of_lines("ray", "Started a server.\n").is_err());
-        assert!(of_lines("ray", "").unwrap_err().to_string().contains("printed no row"));
-        let twice = format!("{}\n{}\n", line(RAY), line(RAY));
-        assert!(of_lines("ray", &twice).unwrap_err().to_string().contains("twice"));
-    }
-
-    #[test]
-    fn midflights_own_rows_come_from_their_envelopes() {
-        let said = r#"{"bench": "lab", "machine": {"cpu": "x", "cores": 2, "kernel": "Linux"}, "commit": "c", "results": [
-            {"name": "lab.user.tasks_per_s", "value": 300000, "unit": "tasks/s"},
-            {"name": "lab.kernel.tasks_per_s", "value": 500000, "unit": "tasks/s"},
-            {"name": "lab.kernel.rtt_p50_us", "value": 28.125, "unit": "us"},
-            {"name": "lab.kernel.rtt_p99_us", "value": 71.5, "unit": "us"}]}"#;
-        let row = of_envelope("midflight-kernel", "lab.kernel", "jobs", said).unwrap();
-        assert_eq!((row.tasks_per_s, row.rtt_p50_us, row.rtt_p99_us), (500_000.0, 28.125, 71.5));
-        assert!(row.is_ours());
-        let error = of_envelope("midflight-user", "lab.user", "jobs", said).unwrap_err();
-        assert_eq!(error.to_string(), "the benchmark printed no lab.user.rtt_p50_us");
-        assert!(of_envelope("midflight-user", "loop", "jobs", "error: no").is_err());
-    }
 }

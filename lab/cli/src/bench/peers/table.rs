@@ -108,43 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_line_for_each_row_and_names_who_is_absent() {
-        let rows = rows();
-        let absent = [
-            Absent { name: "dask".into(), failed: false, reason: "no python3".into() },
-            Absent { name: "hyperqueue".into(), failed: true, reason: "tasks failed".into() },
-        ];
-        let expected = "
-                  task         version  tasks/s  latency p50      p99  × throughput  × latency
-midflight-kernel  no-op        1.0      500,000      30.0 µs  60.0 µs
-midflight-user    no-op        1.0      300,000      60.0 µs   120 µs
-nats              no-op        1.0      600,000      90.0 µs   180 µs           0.8        3.0
-midflight-python  Python call  1.0       25,000       120 µs   240 µs
-ray               Python call  1.0        1,250      1.20 ms  2.40 ms            20         10
-
-× throughput, × latency: how many times better Midflight is with tasks of the same kind.
-
-SKIPPED: dask: no python3
-FAILED: hyperqueue: tasks failed
-
-midflight-kernel: how midflight-kernel was used
-midflight-user: how midflight-user was used
-nats: how nats was used
-midflight-python: how midflight-python was used
-ray: how ray was used
-";
-        assert_eq!(render(&rows, &absent), expected[1..]);
-    }
-
-    #[test]
     fn without_midflight_nothing_is_compared() {
         let text = render(&rows()[4..], &[]);
         assert!(!text.contains("how many times"), "{text}");
-    }
-
-    #[test]
-    fn where_nothing_was_measured_the_reasons_remain() {
-        let absent = [Absent { name: "nats".into(), failed: false, reason: "no go".into() }];
-        assert_eq!(render(&[], &absent), "\nSKIPPED: nats: no go\n");
     }
 }

@@ -71,38 +71,3 @@ fn cells(finding: &Finding) -> [String; 5] {
     let interval = format!("({} to {}) {unit}", number(value.low), number(value.high));
     [format!("python.{name}"), number(value.value), interval, bound, verdict.unwrap_or_default().into()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::findings::{self, tests::system};
-    use super::*;
-
-    #[test]
-    fn the_table_has_medians_findings_and_who_is_absent() {
-        let systems =
-            [system("midflight", [40_000.0, 40_000.0], [1.0, 2.0]), system("ray", [2_000.0, 2_000.0], [2.0, 4.0])];
-        let absent = ["SKIPPED: dask: pip cannot install distributed".to_owned()];
-        let text = render(&findings::of(&systems), &systems[0].turns[0], &systems, &absent);
-        let expected = "
-                           midflight     ray
-submit, tasks/s               40,000   2,000
-map, tasks/s                  80,000   4,000
-one alone, p50               25.0 µs  500 µs
-grid_long, 25.0 ms a task     1.50 s  3.00 s
-
-python.tasks_per_s                    40,000  (40,000 to 40,000) tasks/s  at least 30,000  pass
-python.map_tasks_per_s                80,000  (80,000 to 80,000) tasks/s  at least 60,000  pass
-python.rtt_p50_us                       25.0  (25.0 to 25.0) us           at most 200      pass
-python.ray_ratio                        20.0  (20.0 to 20.0) x            at least 12.0    pass
-python.map_ray_ratio                    20.0  (20.0 to 20.0) x
-python.rtt_ray_ratio                    20.0  (20.0 to 20.0) x
-python.grid_long_ray_ratio              2.00  (2.00 to 2.00) x            at least 0.95    pass
-python.grid_long_ray_task_each_ratio    6.00  (6.00 to 6.00) x            at least 0.95    pass
-
-SKIPPED: dask: pip cannot install distributed
-midflight 1.0: how midflight was used
-ray 1.0: how ray was used
-";
-        assert_eq!(text, expected[1..]);
-    }
-}

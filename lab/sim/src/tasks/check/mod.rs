@@ -13,7 +13,6 @@
 //! | `excuses` | which fault excuses which violation |
 //! | `bound` | the limit of recovery: T16 |
 //! | `monitor` | passes the events of a run to all of them |
-//! | `rules_observer` | the follower, for tests of other worlds |
 //! | `guess` | an attacker's knowledge of packets |
 //! | `greedy` | follows the protocol, and requests all the room |
 //! | `trace` | the events, in words |
@@ -30,12 +29,10 @@ mod guess;
 mod monitor;
 mod mutants;
 mod rules;
-mod rules_observer;
 mod run;
 mod smaller;
 mod trace;
 mod trial;
 
-pub use rules_observer::RulesObserver;
 pub use run::TasksSubject;
 pub use trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};

@@ -6,8 +6,6 @@
 //! `callers.rs`).
 
 mod differences;
-#[cfg(test)]
-mod tests;
 
 use super::rules::*;
 use crate::check::{Broken, Checked, holds};
