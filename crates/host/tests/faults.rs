@@ -6,7 +6,7 @@ mod common;
 
 use common::relay::{Faults, Relay};
 use common::{PATIENCE, client, started, switch};
-use midflight_host::{Client, Executor, Job, Switch, SwitchConfig};
+use midflight_host::{Client, Executor, Job, Switch};
 use midflight_wire::{PACKET_MAX, VERSION};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn t9_t10_a_bad_network_a_new_switch_and_dying_executors_lose_nothing() {
     let mut died = None;
     run_all(&client, sleeps, || {
         switch.take().unwrap().stop();
-        switch = Some(Switch::start(&SwitchConfig::new(address)).unwrap());
+        switch = Some(Switch::builder().listen(address).start().unwrap());
         executors.truncate(2);
         died = Some(Instant::now());
     });

@@ -7,7 +7,8 @@ mod common;
 
 use common::packets::Asked;
 use common::store::Store;
-use midflight_host::store::{Answer, Cas, Failure, Operation, Reached, StoreClient, StoreError, SubmitError};
+use midflight_host::Error;
+use midflight_host::store::{Answer, Cas, Operation, Reached, StoreClient, StoreError};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,9 +63,9 @@ fn each_operation_has_its_answer() {
     assert_eq!(client.incr("a", 4), Ok(5));
     assert_eq!(client.cas("a", "4", "x"), Ok(Cas::Conflict { present: b"5".to_vec() }));
     assert_eq!((client.cas("a", "5", "x"), client.cas("b", "5", "x")), (Ok(Cas::Done), Ok(Cas::NotFound)));
-    assert_eq!(client.incr("a", 1), Err(StoreError::Failed(Failure::NotANumber)));
+    assert_eq!(client.incr("a", 1), Err(StoreError::NotANumber.into()));
     assert_eq!((client.delete("a"), client.delete("a"), client.exists("a")), (Ok(true), Ok(false), Ok(false)));
-    assert_eq!(client.put("", "1"), Err(StoreError::NotBegun(SubmitError::EmptyKey)));
+    assert!(matches!(client.put("", "1"), Err(Error::Invalid(why)) if why.starts_with("the key is empty")));
     assert_eq!((client.open(), client.switch()), (0, served.address));
 }
 
@@ -96,26 +97,64 @@ fn operations_that_are_not_waited_for_end_by_themselves() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(client.open(), 0);
-    for handle in handles {
-        assert_eq!((handle.wait(), handle.wait_timeout(Duration::ZERO)), (Ok(Answer::Done), Some(Ok(Answer::Done))));
+    for mut handle in handles {
+        assert_eq!(handle.wait_timeout(Duration::ZERO), Some(Ok(Answer::Done)));
+        assert_eq!(handle.wait(), Err(Error::Taken), "an outcome is given once");
     }
 }
 
 #[test]
 fn what_has_no_answer_fails_in_time_and_at_the_latest_when_the_client_closes() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let client = StoreClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect().unwrap();
+    let client = StoreClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect_lazy().unwrap();
     let error = client.put("a", "1").unwrap_err();
     assert_eq!(
         error,
-        StoreError::Failed(Failure::TimedOut { was_sent: false, reached: Reached::Nobody }),
+        StoreError::TimedOut { was_sent: false, reached: Reached::Nobody }.into(),
         "its client id was never opened"
     );
     assert!(!error.is_unknown());
-    let read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
+    let mut read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
     assert_eq!(read.wait_timeout(Duration::from_millis(1)), None);
     client.close();
-    assert_eq!(read.wait(), Err(StoreError::Closed));
+    assert_eq!(read.wait(), Err(Error::Closed));
+}
+
+#[test]
+fn connect_returns_once_the_store_has_answered() {
+    let served = Served::start(usize::MAX);
+    assert!(served.client().counts().protocol.submitted > 0);
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let within = Duration::from_millis(50);
+    let error = StoreClient::builder().switch(nobody).connect_timeout(within).connect().unwrap_err();
+    assert_eq!(error, Error::NotConnected { addresses: vec![nobody], within });
+}
+
+#[test]
+fn a_handle_is_a_future() {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Wake};
+
+    struct Unpark(std::thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let served = Served::start(usize::MAX);
+    let client = served.client();
+    let mut put = pin!(client.submit(Operation::Put { key: b"k".into(), value: b"v".into() }).unwrap());
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let outcome = loop {
+        match put.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(outcome) => break outcome,
+            Poll::Pending => std::thread::park(),
+        }
+    };
+    assert_eq!(outcome, Ok(Answer::Done));
 }
 
 #[test]

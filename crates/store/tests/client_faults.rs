@@ -7,7 +7,7 @@ mod common;
 use common::packets::Asked;
 use common::store::Store;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Event, Failure, Operation, OperationKey};
+use midflight_store::client::{Answer, Client, ClientConfig, Event, StoreError, Operation, OperationKey};
 use midflight_wire::store::Status;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -73,7 +73,7 @@ struct World {
     next: u64,
     /// What each operation adds.
     adds: HashMap<OperationKey, i64>,
-    outcomes: HashMap<OperationKey, Result<Answer, Failure>>,
+    outcomes: HashMap<OperationKey, Result<Answer, StoreError>>,
 }
 
 fn address(switch: usize) -> SocketAddr {
@@ -197,7 +197,7 @@ impl World {
                     prop_assert!(matches!(outcome, Ok(Answer::Value(_) | Answer::NotFound)), "{:?}", outcome)
                 }
                 Ok(Answer::Number(_)) => prop_assert_eq!(times, 1, "INCR by {}", by),
-                Err(Failure::UnknownClient) => prop_assert!(times <= 1, "INCR by {}: {} times", by, times),
+                Err(StoreError::UnknownClient) => prop_assert!(times <= 1, "INCR by {}: {} times", by, times),
                 other => prop_assert!(false, "{:?} by {}", other, by),
             }
         }

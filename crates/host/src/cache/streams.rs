@@ -1,7 +1,8 @@
 //! Connections to servers, kept for reuse, and the limit of concurrent exchanges.
 
 use super::counters::{Counts, add};
-use super::error::{CacheError, ServerError};
+use super::error::ServerError;
+use crate::error::Error;
 use super::exchange::{Answer, Exchange, Step};
 use crate::driver::lock;
 use rustix::event::{PollFd, Timespec, poll};
@@ -34,16 +35,6 @@ pub(super) struct Streams {
 struct State {
     kept: HashMap<SocketAddr, Vec<(TcpStream, Instant)>>,
     open: usize,
-}
-
-/// No turn in time; nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoTurn;
-
-impl From<NoTurn> for CacheError {
-    fn from(_: NoTurn) -> Self {
-        Self::Busy(OPEN_MAX)
-    }
 }
 
 struct Turn<'a>(&'a Streams, usize);
@@ -86,9 +77,10 @@ impl Streams {
         servers: &[SocketAddr],
         request: &[u8],
         deadline: Instant,
-    ) -> Result<Vec<Outcome>, NoTurn> {
+    ) -> Result<Vec<Outcome>, Error> {
+        let full = Error::TooManyOpen { open: OPEN_MAX, asked: servers.len(), max: OPEN_MAX };
         let mut outcomes: Vec<Option<Outcome>> = vec![None; servers.len()];
-        let turn = self.wait_for_turn(servers.len(), deadline).ok_or(NoTurn)?;
+        let turn = self.wait_for_turn(servers.len(), deadline).ok_or(full)?;
         let mut exchanges: Vec<Option<Exchange<'_>>> = Vec::new();
         for (server, outcome) in servers.iter().zip(&mut outcomes) {
             exchanges.push(self.begin(*server, request, outcome));

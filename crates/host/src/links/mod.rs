@@ -57,7 +57,7 @@ impl LinkOptions {
 ///
 /// If the address cannot be bound.
 pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
-    midflight_connections::listen(address).map_err(|source| Error::Bind { protocol: "TCP", address, source })
+    midflight_connections::listen(address).map_err(Error::bind("TCP", address))
 }
 
 /// The links of a node. Dropping it closes them.
@@ -81,7 +81,7 @@ impl Links {
         options: LinkOptions,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let failed = |source| Error::Resources { what: "start the links to peers", source };
+        let failed = Error::resources("start the links to peers");
         let address = listener.local_addr().map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let shared = Arc::new(Shared::new(options, Box::new(wake)));

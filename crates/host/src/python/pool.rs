@@ -65,7 +65,7 @@ impl Pool {
         counters: Arc<Counters>,
     ) -> Result<Self, Error> {
         let reaper = Reaper::of_this_process()
-            .map_err(|source| Error::Resources { what: "watch over Python workers", source })?;
+            .map_err(Error::resources("watch over Python workers"))?;
         let trusts_directory = !is_open_to_others(Path::new("."));
         if !trusts_directory {
             tracing::warn!(

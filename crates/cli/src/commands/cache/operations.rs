@@ -85,7 +85,9 @@ pub(super) struct Set {
 impl Set {
     pub(super) fn run(&self) -> Result<ExitCode> {
         let value = value(&self.value)?;
-        self.common.cache.connect()?.set(&self.key, value, self.flags, self.expiry)?;
+        let options = SetOptions::default().flags(self.flags);
+        let options = self.expiry.map_or(options, |expiry| options.expiry(expiry));
+        self.common.cache.connect()?.set_with(&self.key, value, options)?;
         self.common.print(b"", &json!({ "done": true }))
     }
 }

@@ -3,7 +3,8 @@
 use super::escape;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
-use midflight_host::store::{self, StoreClient, StoreError};
+use midflight_host::Error;
+use midflight_host::store::{self, StoreClient};
 use midflight_terminal::store::WhichStore;
 use midflight_terminal::units::thousands;
 use midflight_terminal::{stdout, usage};
@@ -54,7 +55,7 @@ impl Common {
     }
 
     fn client(&self) -> Result<StoreClient> {
-        Ok(self.store.client()?.lanes(1).connect()?)
+        Ok(self.store.client()?.lanes(1).connect_lazy()?)
     }
 
     /// The exit code is 0 if `is_yes`.
@@ -203,7 +204,7 @@ impl Exists {
 }
 
 /// A failed write may still take effect.
-fn of_write(error: StoreError) -> anyhow::Error {
+fn of_write(error: Error) -> anyhow::Error {
     if error.is_unknown() {
         return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
     }

@@ -160,7 +160,7 @@ impl BoundKeeper {
     pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
         let KeeperOptions { listen: address, controllers, secret } = options;
         let controllers = controllers.iter().map(IpAddr::to_canonical).collect();
-        let refused = |source| Error::Bind { protocol: "TCP", address, source };
+        let refused = Error::bind("TCP", address);
         let listener = listen(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         Ok(Self { listener, address, controllers, secret })
@@ -185,7 +185,7 @@ impl BoundKeeper {
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Keeper, Error> {
         let Self { listener, address, controllers, secret } = self;
-        let failed = |source| Error::Resources { what: "listen to controllers", source };
+        let failed = Error::resources("listen to controllers");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let incarnation = rand::random_range(1..=u64::MAX);
         let keeper = RuleKeeper::new(rand::random(), selected_by.incarnation(incarnation));

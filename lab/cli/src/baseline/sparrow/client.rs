@@ -102,7 +102,7 @@ impl SparrowClient {
             Ok(Submitted { job, at: now })
         });
         submitted
-            .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))
+            .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Invalid(error.to_string()))
     }
 
     /// `None` after `patience`.

@@ -83,7 +83,7 @@ impl ControllerProcess {
     ///
     /// If the system refuses a thread.
     pub fn start(options: ControllerOptions, on_failure: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
-        let failed = |source| Error::Resources { what: "start the streams to operators", source };
+        let failed = Error::resources("start the streams to operators");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let ControllerOptions { network, control, source, secret, config, planner } = options;
         let patience = PATIENCE.max(3 * Duration::from_nanos(config.ask_every));
