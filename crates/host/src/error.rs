@@ -2,8 +2,10 @@
 
 use crate::cache::CacheError;
 use crate::results::TaskError;
+use midflight_cache::select::UnknownAlgorithm;
 use midflight_store::client::StoreError;
 use midflight_tasks::client::SubmitError;
+use midflight_tasks::functions::ExecRequestError;
 use midflight_tasks::resources::ResourceError;
 use std::fmt::Display;
 use std::io;
@@ -172,6 +174,18 @@ impl From<midflight_store::client::SubmitError> for Error {
 
 impl From<ResourceError> for Error {
     fn from(error: ResourceError) -> Self {
+        Self::invalid(&error)
+    }
+}
+
+impl From<ExecRequestError> for Error {
+    fn from(error: ExecRequestError) -> Self {
+        Self::invalid(&error)
+    }
+}
+
+impl From<UnknownAlgorithm> for Error {
+    fn from(error: UnknownAlgorithm) -> Self {
         Self::invalid(&error)
     }
 }

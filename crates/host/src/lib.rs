@@ -85,8 +85,8 @@ pub use functions::{LentSlot, TaskContext};
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
-pub use pending::Handle;
 pub use open_files::raise_open_files;
+pub use pending::Handle;
 pub use python::{PYTHON, PythonCounts, PythonOptions};
 pub use random::draw_anew;
 pub use results::{
@@ -100,7 +100,7 @@ pub use switch::{
     SwitchBuilder, SwitchEngine, detach,
 };
 #[cfg(feature = "serde")]
-pub use typed::{TypedHandle};
+pub use typed::TypedHandle;
 
 /// The parts that run an endpoint, for endpoints of other protocols that Midflight is compared with. Not stable.
 #[doc(hidden)]

@@ -123,9 +123,7 @@ fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_in_the_kernel() {
     };
     let smallest = midflight_dataplane::TasksConfig { queue: 1, slots: 1, clients: 1, ..Default::default() };
     match midflight_dataplane::kernel::KernelTasks::new(&smallest, 1, 0, 0) {
-        Ok(_) => {
-            newcomers_are_answered(|lab, listen| Switch::builder().listen(listen).engine(attach(lab)))
-        }
+        Ok(_) => newcomers_are_answered(|lab, listen| Switch::builder().listen(listen).engine(attach(lab))),
         Err(why) => skip(why),
     }
 }

@@ -58,7 +58,10 @@ fn a_large_output_comes_as_a_file_to_who_asks_for_files() {
 fn a_large_output_is_refused_by_who_does_not_ask_for_files() {
     let (_switch, _executor, client) = world(1);
     let outcome = run(&client, &large());
-    assert!(matches!(outcome, Err(Error::Task(TaskError::TooLarge { length, .. })) if length as usize > LARGE), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(Error::Task(TaskError::TooLarge { length, .. })) if length as usize > LARGE),
+        "{outcome:?}"
+    );
 }
 
 #[test]

@@ -3,10 +3,8 @@
 mod common;
 
 use common::{PATIENCE, client, loopback, started, switch, values, world};
-use midflight_host::{
-    CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec,
-};
 use midflight_dataplane::TasksConfig;
+use midflight_host::{CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec};
 use midflight_tasks::functions::ExecResult;
 use std::time::{Duration, Instant};
 
@@ -117,7 +115,10 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
     let outcomes = job.wait();
     assert!(outcomes[0].is_ok());
     assert_eq!(outcomes[2].as_ref().unwrap().value, b"nevertheless");
-    assert!([1, 3, 4, 5, 6, 7].iter().all(|&place| outcomes[place] == Err(TaskError::Cancelled.into())), "{outcomes:?}");
+    assert!(
+        [1, 3, 4, 5, 6, 7].iter().all(|&place| outcomes[place] == Err(TaskError::Cancelled.into())),
+        "{outcomes:?}"
+    );
     let free = client.submit(Job::builder("noop").repeat(6, "").build()).unwrap();
     assert!(free.wait().iter().all(Result::is_ok), "the slots are free");
 }
@@ -166,7 +167,8 @@ fn t10_what_a_drain_out_of_time_kills_runs_again_elsewhere() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let began = Instant::now();
-    assert_eq!(executor.drain(Duration::from_millis(50)).unwrap_err().running, 1);
+    let within = Duration::from_millis(50);
+    assert_eq!(executor.drain(within).unwrap_err(), Error::StillRunning { running: 1, within });
     assert!(began.elapsed() < Duration::from_secs(5));
     let _other = started(Executor::builder(), switch.local_addr(), 1);
     let result = job.wait().remove(0).unwrap();
@@ -245,6 +247,20 @@ fn open_tasks_are_bounded_by_waiting_or_by_an_error() {
 }
 
 #[test]
+fn connect_returns_once_a_switch_has_answered() {
+    let switch = switch();
+    let client = client(switch.local_addr());
+    assert_eq!((client.switch(), client.epoch()), (switch.local_addr(), switch.epoch()));
+    let bound = std::net::UdpSocket::bind(loopback()).unwrap();
+    let silent = bound.local_addr().unwrap();
+    let within = Duration::from_millis(50);
+    let builder = Client::builder().switch(silent).connect_timeout(within);
+    let error = builder.clone().connect().unwrap_err();
+    assert_eq!(error, Error::NotConnected { addresses: vec![silent], within });
+    assert_eq!(builder.connect_lazy().unwrap().epoch(), 0);
+}
+
+#[test]
 fn closing_a_client_ends_every_wait() {
     let switch = switch(); // and no executor
     let client = client(switch.local_addr());
@@ -262,7 +278,7 @@ fn ipv6_and_ipv4_meet_at_one_switch() {
     let _executor = started(Executor::builder(), ([127, 0, 0, 1], port).into(), 2);
     let four = client(([127, 0, 0, 1], port).into());
     assert!(four.submit(Job::builder("noop").repeat(10, "").build()).unwrap().wait().iter().all(Result::is_ok));
-    let six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());
+    let _six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());
 }
 
 #[test]

@@ -9,7 +9,6 @@ use crate::jobs::{Jobs, OpenJob};
 use crate::queue::{Item, Queue, Task, joined};
 use crate::waiters::Waiters;
 use midflight_host::{Client, Error, Job, TaskError, TaskOutcome};
-use midflight_tasks::client::SubmitError;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;

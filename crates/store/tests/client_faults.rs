@@ -7,7 +7,7 @@ mod common;
 use common::packets::Asked;
 use common::store::Store;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Event, StoreError, Operation, OperationKey};
+use midflight_store::client::{Answer, Client, ClientConfig, Event, Operation, OperationKey, StoreError};
 use midflight_wire::store::Status;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

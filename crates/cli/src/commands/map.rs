@@ -45,7 +45,6 @@ use session::{Event, Outcome, Session, Settings, WINDOW};
 use sources::{Entries, Format, Source};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

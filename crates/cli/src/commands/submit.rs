@@ -84,9 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.detach.detach {
         return detached(args, argument, resources);
     }
-    let mut job = Job::builder(&args.function)
-        .priority(args.tasks.priority)
-        .resources(resources);
+    let mut job = Job::builder(&args.function).priority(args.tasks.priority).resources(resources);
     // Without these flags, the default applies when no executor could fetch the argument.
     if args.tasks.retries > 0 || args.tasks.timeout.is_some() {
         job = job.retries(args.tasks.retries);

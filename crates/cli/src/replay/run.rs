@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
-use midflight_host::{
-    Client, Error, Executor, Job, Switch, TaskError, TaskOutcome, TaskResult, TaskSpec, clock,
-};
-use midflight_tasks::functions::{Began, function_id};
+use anyhow::{Result, anyhow, bail, ensure};
+use midflight_dataplane::TasksConfig;
+use midflight_host::{Client, Error, Executor, Job, Switch, TaskError, TaskOutcome, TaskResult, TaskSpec, clock};
+use midflight_tasks::functions::Began;
 
 use super::delays::Passage;
 use super::outcome::{Ended, Outcome};

@@ -28,10 +28,10 @@ mod writes;
 
 pub use builder::CacheBuilder;
 pub use client::{CacheClient, Value};
-pub use writes::SetOptions;
 pub use counters::{CacheCounters, CacheCounts};
 pub use error::{CacheError, FailedServer, ServerError, WriteError};
 pub use midflight_cache::client::Counters;
 pub use midflight_cache::select::{Algorithm, UnknownAlgorithm};
 pub use midflight_wire::cache::backend::{KEY_MAX, VALUE_MAX};
 pub use pending::GetOutcome;
+pub use writes::SetOptions;

@@ -53,16 +53,12 @@ impl CacheClient {
     ///
     /// [`CacheError::Write`] if a server has not taken it. The other servers have the new value; the failed ones are told to delete the
     /// key, because a cache may forget but not return old values for ever.
-    pub fn set_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        options: SetOptions,
-    ) -> Result<(), Error> {
+    pub fn set_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: SetOptions) -> Result<(), Error> {
         let (key, value) = (checked(key.as_ref())?, value.as_ref());
         if value.len() > VALUE_MAX {
             let length = value.len();
-            let long = format!("the value has {length} bytes: it may have {VALUE_MAX}; keep it in parts under several keys");
+            let long =
+                format!("the value has {length} bytes: it may have {VALUE_MAX}; keep it in parts under several keys");
             return Err(Error::Invalid(long));
         }
         let SetOptions { flags, expiry } = options;
@@ -97,11 +93,7 @@ impl CacheClient {
         Err(CacheError::from(WriteError { is_set: false, done, failed }).into())
     }
 
-    fn write_all(
-        &self,
-        key: &[u8],
-        request: &BackendRequest<'_>,
-    ) -> Result<(Vec<Outcome>, Vec<SocketAddr>), Error> {
+    fn write_all(&self, key: &[u8], request: &BackendRequest<'_>) -> Result<(Vec<Outcome>, Vec<SocketAddr>), Error> {
         let servers = self.shared.keyspace.servers(self.shared.keyspace.group(key)).to_vec();
         let mut bytes = Vec::new();
         write_request(request, &mut bytes);

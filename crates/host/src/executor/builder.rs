@@ -73,10 +73,17 @@ fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
 }
 
 impl ExecutorBuilder {
-    /// Adds a switch. The first is preferred; the others are used when it fails.
+    /// Adds a switch, at least one. The first is preferred; the others are used when it fails.
     #[must_use]
     pub fn switch(mut self, address: SocketAddr) -> Self {
         self.switches.push(address);
+        self
+    }
+
+    /// Adds switches.
+    #[must_use]
+    pub fn switches(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.switches.extend(addresses);
         self
     }
 

@@ -149,16 +149,7 @@ impl<P: SoftProgram> SwitchBuilder<P> {
         let (orders, order) = orders::queue();
         let shared = Arc::new(Shared { socket, waker, orders, stop, counted, ticked, failure: OnceLock::new() });
         let ticks = P::ticks(&self.program);
-        Ok(BoundSwitch {
-            shared,
-            facts,
-            engine,
-            order,
-            ticks,
-            diversion: None,
-            users: None,
-            busy_poll: self.busy_poll,
-        })
+        Ok(BoundSwitch { shared, facts, engine, order, ticks, diversion: None, users: None, busy_poll: self.busy_poll })
     }
 }
 

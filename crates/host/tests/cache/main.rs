@@ -256,13 +256,16 @@ fn what_is_no_key_or_too_long_is_refused_before_anything_is_sent() {
             client.delete(key).unwrap_err(),
             client.submit_get(key).unwrap_err(),
         ];
-        let is_refused = |error: &Error| matches!(error, Error::Invalid(why) if why.starts_with("this cannot be a key"));
+        let is_refused =
+            |error: &Error| matches!(error, Error::Invalid(why) if why.starts_with("this cannot be a key"));
         assert!(refused.iter().all(is_refused), "{refused:?}");
     }
     let long = vec![0; VALUE_MAX + 1];
-    assert!(matches!(client.set("key", &long), Err(Error::Invalid(why)) if why.starts_with("the value has 1048577 bytes")));
+    assert!(
+        matches!(client.set("key", &long), Err(Error::Invalid(why)) if why.starts_with("the value has 1048577 bytes"))
+    );
     assert_eq!((client.open(), client.counts().protocol.submitted, client.counts().cache.connections), (0, 0, 0));
-    client.set([b'k'; 250], "longest", 0, None).unwrap();
+    client.set([b'k'; 250], "longest").unwrap();
     assert_eq!(client.get([b'k'; 250]).unwrap(), Some(value(b"longest", 0)));
 }
 
@@ -327,7 +330,7 @@ fn connect_returns_once_a_server_has_answered() {
 fn a_client_that_is_closed_waits_for_nobody() {
     let agents = agents(1);
     let client = direct(&agents).timeout(Duration::from_secs(60)).connect_lazy().unwrap();
-    client.set("long", vec![0; 5_000], 0, None).unwrap();
+    client.set("long", vec![0; 5_000]).unwrap();
     agents[0].by_stream(Answers::Stalls);
     let handles: Vec<_> = (0..12).map(|_| client.submit_get("long").unwrap()).collect();
     while client.counts().cache.long < 12 {

@@ -37,7 +37,9 @@ pub(super) fn ended(spec: &JobSpec, tries: u32, outcome: TaskOutcome) -> (EndedR
     let result = match outcome {
         Ok(result) => result,
         Err(Error::Task(TaskError::Cancelled)) => return none(How::Cancelled, String::new()),
-        Err(Error::Task(error @ (TaskError::Forgotten | TaskError::Lost(_)))) => return none(How::Lost, error.to_string()),
+        Err(Error::Task(error @ (TaskError::Forgotten | TaskError::Lost(_)))) => {
+            return none(How::Lost, error.to_string());
+        }
         Err(Error::Task(TaskError::TimedOut)) => return none(How::TimedOut, "it took too long".to_owned()),
         Err(Error::Task(TaskError::TooLarge { length, max })) => {
             let why = format!("its outputs have {length} bytes, and may have {max}: write them to a file");

@@ -3,7 +3,7 @@
 
 use super::outcome::{failure, outcome};
 use super::requests::Kind;
-use super::{Answer, Client, Event, StoreError, OperationKey, Reached};
+use super::{Answer, Client, Event, OperationKey, Reached, StoreError};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::State;
 use midflight_wire::store::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};

@@ -1,4 +1,4 @@
-use super::{Answer, StoreError, Operation};
+use super::{Answer, Operation, StoreError};
 use midflight_wire::store::Status;
 
 /// The outcome of an operation; `None` if the answer does not fit it.

@@ -1,6 +1,6 @@
 use super::common::packets::Asked;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Counters, Event, StoreError, Operation, OperationKey};
+use midflight_store::client::{Answer, Client, ClientConfig, Counters, Event, Operation, OperationKey, StoreError};
 use midflight_wire::store::Status;
 use std::net::SocketAddr;
 

@@ -10,7 +10,7 @@ mod hand;
 use common::packets::Asked;
 use hand::{Hand, SET, get, incr, put, switch};
 use midflight_endpoint::{Endpoint, MS, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Event, StoreError, Operation, Reached, SubmitError};
+use midflight_store::client::{Answer, Client, ClientConfig, Event, Operation, Reached, StoreError, SubmitError};
 use midflight_wire::Version;
 use midflight_wire::store::{FLAG_UNSERVED, Status, key_hash};
 use zerocopy::{FromZeros, IntoBytes};

@@ -1,9 +1,7 @@
 //! The asic engine behind a real socket, with real clients and executors.
 
 use super::*;
-use midflight_host::{
-    Client, Executor, ExecutorBuilder, Job, Switch, SwitchEngine, TaskOutcome,
-};
+use midflight_host::{Client, Executor, ExecutorBuilder, Job, Switch, SwitchEngine, TaskOutcome};
 use std::net::SocketAddr;
 use std::time::Instant;
 

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "the store answered nothing: see whether its switch and a majority of its replicas run (midflight store status)"
         );
     }
-    if let Some(error) = all.iter().find_map(|done| done.first_error) {
+    if let Some(error) = all.iter().find_map(|done| done.first_error.as_ref()) {
         eprintln!("not all was answered: {error}");
     }
     let mut measures = of_kind("read", &reads, elapsed);

@@ -1,8 +1,8 @@
 //! A client with one operation at a time, each on a random key.
 
 use hdrhistogram::Histogram;
-use midflight_host::clock;
 use midflight_host::Error;
+use midflight_host::clock;
 use midflight_host::store::{Answer, Operation, StoreClient, StoreError};
 use midflight_spec::store::history::{Call, Outcome, Record};
 use rand::RngExt;

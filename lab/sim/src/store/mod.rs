@@ -15,7 +15,7 @@ pub use switch::SwitchActor;
 
 use crate::Context;
 use midflight_dataplane::store::Verdict;
-use midflight_store::client::{Answer, StoreError, Operation, OperationKey};
+use midflight_store::client::{Answer, Operation, OperationKey, StoreError};
 use midflight_store::replica::Event;
 
 /// Events of a store.

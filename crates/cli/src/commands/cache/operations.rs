@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use midflight_host::cache::VALUE_MAX;
+use midflight_host::cache::{SetOptions, VALUE_MAX};
 use midflight_terminal::cache::WhichCache;
 use midflight_terminal::{stdout, usage};
 use serde_json::{Value, json};

@@ -355,7 +355,9 @@ impl<'a> Session<'a> {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
         let (end, captured) = match outcome {
-            Err(Error::Task(TaskError::Cancelled)) if self.is_stopping => (End::Undone("stopped".into()), Captured::default()),
+            Err(Error::Task(TaskError::Cancelled)) if self.is_stopping => {
+                (End::Undone("stopped".into()), Captured::default())
+            }
             outcome => end_of(outcome),
         };
         self.settings.window.note(captured.in_memory());

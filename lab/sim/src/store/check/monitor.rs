@@ -8,7 +8,7 @@ use crate::store::{StoreEvent, SwitchActor};
 use crate::{Actor, Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_spec::store::history::{Call, History, Outcome, Record};
-use midflight_store::client::{Answer, StoreError, Operation, OperationKey};
+use midflight_store::client::{Answer, Operation, OperationKey, StoreError};
 use midflight_store::replica::Event;
 use midflight_wire::store::{Packet, parse};
 use std::any::Any;
