@@ -40,7 +40,7 @@ RELEASE = $(TARGET)/release
 LAB = $(CARGO) run --locked --release --quiet $(LABORATORY) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-cache lab-store mutants figures transcripts golden
+.PHONY: help release laboratory demo package test python python-tests wheel properties lint docs bench bench-against bench-python fuzz check-faults check-asic p4 check-store check-cache lab-store mutants figures transcripts golden size
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -172,3 +172,6 @@ transcripts: ## regenerate the answers in transcripts/; then read the difference
 golden: ## regenerate the golden packets; then read the difference
 	UPDATE_GOLDEN=1 $(CARGO) test --locked -p midflight-wire --test wire golden
 	git diff --stat -- crates/wire/tests/golden
+
+size: ## lines of each room, words of the guides, crates and bytes of the command
+	@.ci/size

@@ -1,4 +1,4 @@
-// Headers of the tasks program: the format of docs/wire.md, version 3, and the headers for recirculation.
+// Headers of the tasks program: the format of docs/wire.md, version 4, and the headers for recirculation.
 // A field that a table needs in parts is declared in parts.
 
 // The UDP port of the switch: -DMF_UDP_PORT=… sets another one.
@@ -7,7 +7,7 @@
 #endif
 const bit<16> MF_PORT = MF_UDP_PORT;
 const bit<16> MF_MAGIC = 0x4D46;
-const bit<8> MF_VERSION = 3;
+const bit<8> MF_VERSION = 4;
 
 const bit<8> FIRST_OWN_OP = 200;
 // Operations of the wire; 200 to 207 are for recirculated packets, which only the switch itself sends.

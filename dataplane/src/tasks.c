@@ -7,6 +7,7 @@
  *   tasks/state.h          the structures of the state
  *   tasks/index.h          hash tables: clients, slots, tasks and sources by name
  *   tasks/pools.h          allocation of their elements
+ *   tasks/arguments.h      arguments that exceed the record
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
  *   tasks/places.h         places of slots, with the slots parked there
  *   tasks/parking.h        slots that wait for a task
@@ -79,6 +80,8 @@ MF_ENTRY mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_
     struct mf_out *out = (struct mf_out *)owed;
     owe_nothing(out);
     mf_verdict verdict = handle(s, now_ns, (const struct mf_datagram *)datagram, out);
+    if (MF_UNLIKELY(s->blocks.used != 0))
+        put_all_arguments(s, out);
     if (MF_LIKELY(verdict == MF_V_OK))
         s->stats.reasons[MF_V_OK]++;
     else
@@ -118,11 +121,13 @@ MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, 
     owe_nothing(out);
     int is_steady = has_ticked_steadily(s, now_ns);
     run_out_of_patience(s, now_ns, out);
-    if (!is_steady)
-        return 0;
-    uint32_t visited = expire_slots(s, now_ns, out);
-    expire_clients(s, now_ns);
-    drop_tasks_of_silent(s, now_ns);
+    uint32_t visited = is_steady ? expire_slots(s, now_ns, out) : 0;
+    if (s->blocks.used != 0)
+        put_all_arguments(s, out);
+    if (is_steady) {
+        expire_clients(s, now_ns);
+        drop_tasks_of_silent(s, now_ns);
+    }
     return visited;
 }
 

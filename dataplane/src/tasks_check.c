@@ -184,6 +184,31 @@ static int check_elements(struct mf_tasks *s, struct found *found)
     return 0;
 }
 
+/* T14: each block belongs to one argument, or is free, and counts for its client and that one's source. */
+static int check_blocks(struct mf_tasks *s)
+{
+    uint32_t used = 0, free = 0, of_clients = 0, of_sources = 0;
+    for (uint32_t n = 0; n < s->fresh_records; n++) {
+        const struct record *r = record_at(s, FIRST_RECORD + n);
+        if (state_of(r) == RECORD_FREE || r->info.argument_length != MF_APPENDED)
+            continue;
+        uint32_t blocks = blocks_of(appended_length(&r->info)), i = appended_of(&r->info)->first;
+        for (uint32_t k = 0; k < blocks; k++, i = block_at(s, i)->next)
+            CHECK(i != NONE && i <= s->blocks.fresh);
+        used += blocks;
+    }
+    for (uint32_t i = s->blocks.free; i != NONE; i = block_at(s, i)->next)
+        CHECK(i <= s->blocks.fresh && ++free <= s->blocks.fresh);
+    for (uint32_t n = 0; n < s->clients.fresh; n++)
+        of_clients += client_at(s, client_number(s, n))->known ? client_at(s, client_number(s, n))->blocks : 0;
+    for (uint32_t bucket = 0; bucket <= s->source_buckets; bucket++)
+        for (uint32_t i = *source_bucket_at(s, bucket); i != NONE; i = source_at(s, i)->link.next)
+            of_sources += source_at(s, i)->blocks;
+    CHECK(used == s->blocks.used && used + free == s->blocks.fresh && s->blocks.fresh <= s->blocks.capacity);
+    CHECK(of_clients == used && of_sources == used);
+    return 0;
+}
+
 /* T7: every record belongs to a task, or is free in exactly one level. */
 static int check_records(struct mf_tasks *s, const struct found *found)
 {
@@ -270,6 +295,8 @@ int mf_tasks_check(const struct mf_tasks *tasks)
         line = check_elements(s, &found);
     if (!line)
         line = check_records(s, &found);
+    if (!line)
+        line = check_blocks(s);
     if (!line)
         line = check_sources(s);
     return line ? line : check_counts(s, &found);

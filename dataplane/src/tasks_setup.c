@@ -27,7 +27,12 @@ static uint32_t sources_for(const struct mf_tasks_config *c)
     return c->clients + c->slots;
 }
 
-/* Sets the offsets of the arrays and returns the total size. Slot, source and place 0 are never used. */
+static uint32_t blocks_for(const struct mf_tasks_config *c)
+{
+    return c->arguments * (1024 / (uint32_t)sizeof(struct block));
+}
+
+/* Sets the offsets of the arrays and returns the total size. Slot, source, place and block 0 are never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
     uint64_t at = pad((uint64_t)FIRST_RECORD * LINE + c->queue * sizeof(struct record));
@@ -56,7 +61,9 @@ static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
     s->seats_at = at;
     at = pad(at + (c->slots + 1ull) * MF_SLOT_PLACES * sizeof(struct seat));
     s->wishes_at = at;
-    return pad(at + (uint64_t)c->queue * sizeof(struct wish));
+    at = pad(at + (uint64_t)c->queue * sizeof(struct wish));
+    s->blocks_at = at;
+    return pad(at + (blocks_for(c) + 1ull) * sizeof(struct block));
 }
 
 #if MF_REDZONE
@@ -68,7 +75,7 @@ static void poison_gaps(struct mf_tasks *s)
                                s->slot_buckets_at, s->first_client * LINE, s->client_buckets_at,
                                s->sources_at,      s->source_buckets_at,   s->tokens_at,
                                s->places_at,       s->place_buckets_at,    s->seats_at,
-                               s->wishes_at};
+                               s->wishes_at,       s->blocks_at};
     for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
         __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
 }
@@ -80,10 +87,12 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
     _Static_assert(sizeof(struct record) == LINE, "a task fits a cache line");
     _Static_assert(sizeof(struct slot) == LINE, "a slot fits a cache line");
     _Static_assert(offsetof(struct client, heard_ns) == LINE, "what a task needs of its client fits a cache line");
+    _Static_assert(1024 % sizeof(struct block) == 0 && sizeof(struct block) % LINE == 0, "whole blocks");
     _Static_assert(sizeof(struct client) % LINE == 0, "clients begin with a cache line");
     if (c->queue < 1 || c->queue > MF_QUEUE_MAX || c->slots < 1 || c->slots > MF_EXECUTOR_SLOTS_MAX ||
         c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS ||
-        c->places < 1 || c->places > MF_PLACES_MAX)
+        c->places < 1 || c->places > MF_PLACES_MAX ||
+        c->arguments < MF_ARGUMENTS_MIN || c->arguments > MF_ARGUMENTS_MAX)
         return 0;
     if (c->lease_ns == 0 || c->slot_idle_ns == 0 || c->client_idle_ns == 0)
         return 0;
@@ -150,6 +159,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->clients.capacity = c->clients;
     s->sources.capacity = sources_for(c);
     s->places.capacity = c->places;
+    s->blocks.capacity = blocks_for(c);
     fill_mask_tables(s);
 #if MF_REDZONE
     poison_gaps(s);
@@ -159,6 +169,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
 void mf_tasks_stats(const struct mf_tasks *s, struct mf_tasks_stats *stats)
 {
     *stats = s->stats;
+    stats->argument_blocks = s->blocks.used;
     int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled - stats->dropped - stats->purged);
     for (uint32_t level = 0; level < MF_LEVELS; level++)
         busy -= stats->queued[level];

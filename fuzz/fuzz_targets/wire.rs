@@ -40,8 +40,9 @@ fuzz_target!(|datagram: &[u8]| {
 
 fn rebuild(read: &Packet<'_>) -> Vec<u8> {
     match read {
-        Packet::Submit(fixed, tasks, preference) => {
+        Packet::Submit(fixed, tasks, mut appendix, preference) => {
             let mut buffer = packet(*fixed, tasks);
+            tasks.iter().for_each(|task| buffer.extend_from_slice(appendix.next_padded(task)));
             preference.inspect(|it| buffer.extend_from_slice(it.as_bytes()));
             buffer
         }
@@ -50,7 +51,11 @@ fn rebuild(read: &Packet<'_>) -> Vec<u8> {
         Packet::Registered(fixed, slots) => packet(*fixed, slots),
         Packet::Reset(fixed, slots) => packet(*fixed, slots),
         Packet::Retrieve(fixed, waits) => packet(*fixed, waits),
-        Packet::Assign(fixed, assignments) => packet(*fixed, assignments),
+        Packet::Assign(fixed, assignments, mut appendix) => {
+            let mut buffer = packet(*fixed, assignments);
+            assignments.iter().for_each(|a| buffer.extend_from_slice(appendix.next_padded(&a.task)));
+            buffer
+        }
         Packet::Keepalive(fixed, slots) => packet(*fixed, slots),
         Packet::Release(fixed, leaves) => packet(*fixed, leaves),
         Packet::Released(fixed, slots) => packet(*fixed, slots),

@@ -63,10 +63,12 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/store.c",
     "dataplane/src/store_check.c",
     "dataplane/src/store_setup.c",
+    "dataplane/src/store_survey.c",
     "dataplane/src/cache",
     "dataplane/src/cache.c",
     "dataplane/src/cache_check.c",
     "dataplane/src/cache_setup.c",
+    "dataplane/src/cache_survey.c",
 ];
 /// Used by replica selection, which does not use `COMMON`.
 const NETRS: &[&str] = &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/cache/src/select"];

@@ -76,10 +76,7 @@ fn function(times: &RunTimes) -> FunctionStatus {
 
 fn shell(counts: &ExecutorCounts, unacknowledged: usize) -> ShellCounters {
     let own = [
-        ("argument_fetches", counts.arguments.fetches),
-        ("arguments_along_used", counts.arguments.along_used),
-        ("arguments_along_unused", counts.arguments.along_unused),
-        ("arguments_along_forged", counts.arguments.along_forged),
+        ("argument_fetches", counts.argument_fetches),
         ("inline_overruns", counts.inline_overruns),
         ("outputs_not_kept", counts.outputs_not_kept),
         ("workers", counts.workers as u64),

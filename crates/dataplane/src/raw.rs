@@ -38,7 +38,7 @@ pub(crate) struct RawPacket {
     pub to: Address,
     pub length: u32,
     pub data: [u8; PACKET_MAX],
-    pub reserved: [u8; 4],
+    pub appended: u32,
 }
 
 #[repr(C)]

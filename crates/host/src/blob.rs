@@ -1,9 +1,6 @@
 //! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP. The packet carries a
 //! reference (`BlobRef`: id, length, port); the IP address is its sender's.
 //!
-//! Small arguments share one blob, a *pack*. A fetch brings a part of it, with arguments that are probably needed next
-//! (`docs/internals/arguments.md`).
-//!
 //! `format` defines requests and answers. Source addresses share the connections (T14); within a share, those without proof are evicted
 //! first. A refused client is told so and retries. [`BlobCounters`] counts each reason for closing a connection.
 
@@ -13,21 +10,18 @@ mod counters;
 mod fetch;
 mod format;
 mod options;
-mod pack;
 mod server;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use arguments::ArgumentCounts;
 pub(crate) use arguments::Arguments;
 pub(crate) use content::{Content, Piece};
 pub use counters::BlobCounters;
 pub(crate) use fetch::{FetchError, Fetcher};
 pub use options::BlobOptions;
-pub(crate) use pack::{PACKED_MAX, Packs};
 pub(crate) use server::BlobServer;
-pub(crate) use store::{BlobLease, BlobStore, StoreFull};
+pub(crate) use store::{BlobLease, BlobStore};
 
 use counters::Closing;
 

@@ -7,7 +7,7 @@ mod fetches;
 mod handler;
 pub(crate) mod shared;
 
-use crate::blob::{BlobCounters, BlobLease, BlobServer, BlobStore, Fetcher, PACKED_MAX, Packs};
+use crate::blob::{BlobCounters, BlobLease, BlobServer, BlobStore, Fetcher};
 use crate::clock;
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, Task, TaskKey};
-use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
+use midflight_wire::{APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -58,8 +58,6 @@ type ClientDriver = Driver<protocol::Client, ResultHandler>;
 pub struct Client {
     shared: Arc<Shared>,
     blobs: Arc<BlobStore>,
-    /// Small arguments by reference.
-    packs: Packs,
     server: BlobServer,
     wait_for_room: bool,
     next_jid: AtomicU32,
@@ -117,13 +115,17 @@ impl Client {
         let waker = Waker::new()?;
         let room = Arc::new(Room::default());
         let fetches = Arc::new(Fetches::new(options.fetchers));
-        let handler = ResultHandler::new(socket.local_addr(), Arc::clone(&fetches), Arc::clone(&room));
+        let handler = ResultHandler::new(
+            socket.local_addr(),
+            Arc::clone(&fetches),
+            Arc::clone(&room),
+            (Arc::clone(&blobs), server.port()),
+        );
         let driver = Driver::new(endpoint, handler, socket, waker);
         let closed = AtomicBool::new(false);
         let shared = Arc::new(Shared { driver, room, closed, poller: Poller::new(options.busy_poll) });
         let client = Self {
             shared,
-            packs: Packs::new(Arc::clone(&blobs)),
             blobs,
             server,
             wait_for_room: options.wait_for_room,
@@ -297,7 +299,6 @@ impl Client {
         let jid = job.jid.unwrap_or_else(|| self.next_jid.fetch_add(1, Ordering::Relaxed));
         let state = JobState::new(tasks.len(), sink);
         let mut leases = Some(leases);
-        let alone = alone(&tasks, &job.tasks);
         Ok(move || {
             let taken = self.shared.driver.with(|now, endpoint, handler| {
                 if self.shared.closed.load(Ordering::Acquire) {
@@ -305,9 +306,6 @@ impl Client {
                 }
                 let keys = endpoint.submit(now, jid, &tasks)?;
                 handler.expect(keys.start, &state, leases.take().unwrap_or_default());
-                if let Some((blob, argument)) = &alone {
-                    endpoint.send_along(now, TaskKey(keys.start), *blob, argument);
-                }
                 Ok(keys)
             });
             let (state, client) = (Arc::clone(&state), self.shared.clone());
@@ -322,6 +320,9 @@ impl Client {
         for (index, spec) in specs.iter().enumerate() {
             let argument = match Argument::inline(&spec.argument) {
                 Some(inline) => inline,
+                None if spec.argument.len() <= APPENDED_MAX && !spec.by_reference => {
+                    Argument::Appended(Arc::clone(&spec.argument))
+                }
                 None => {
                     let (lease, reference) = match last {
                         Some((same, kept)) if Arc::ptr_eq(same, &spec.argument) => kept,
@@ -344,12 +345,8 @@ impl Client {
         if length > max {
             return Err(Error::ArgumentTooLong { index, length, max });
         }
-        let kept = if length <= PACKED_MAX {
-            self.packs.add(argument, port)
-        } else {
-            let lease = self.blobs.keep(Arc::clone(argument), Duration::ZERO).map(Arc::new);
-            lease.map(|lease| (Arc::clone(&lease), lease.reference(port)))
-        };
+        let lease = self.blobs.keep(Arc::clone(argument), Duration::ZERO).map(Arc::new);
+        let kept = lease.map(|lease| (Arc::clone(&lease), lease.reference(port)));
         kept.map_err(|_full| Error::BlobsFull { max_bytes: self.blobs.options().max_bytes })
     }
 
@@ -449,11 +446,6 @@ impl Room {
         drop(waiting);
         futures.into_iter().for_each(TaskWaker::wake);
     }
-}
-
-fn alone(tasks: &[Task], specs: &[TaskSpec]) -> Option<(BlobRef, Arc<Vec<u8>>)> {
-    let ([Task { argument: Argument::ByReference(blob), .. }], [spec]) = (tasks, specs) else { return None };
-    Some((*blob, Arc::clone(&spec.argument)))
 }
 
 fn needs_room<T>(tried: &Result<T, Error>) -> bool {

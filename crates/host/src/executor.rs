@@ -6,7 +6,7 @@ mod handler;
 
 pub use builder::ExecutorBuilder;
 
-use crate::blob::{ArgumentCounts, BlobCounters, BlobServer, BlobStore};
+use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub struct ExecutorCounts {
     /// Results by reference.
     pub blobs: BlobCounters,
     /// Arguments by reference.
-    pub arguments: ArgumentCounts,
+    pub argument_fetches: u64,
     /// Calls of inline functions that took the network thread more than 1 ms.
     pub inline_overruns: u64,
     /// Commands that failed because their outputs could not be kept.
@@ -177,13 +177,13 @@ impl Executor {
     /// Counts since the start.
     #[must_use]
     pub fn counts(&self) -> ExecutorCounts {
-        let (protocol, inline_overruns, arguments) =
-            self.driver.peek(|e, handler| (*e.counters(), handler.overruns(), handler.arguments()));
+        let (protocol, inline_overruns, argument_fetches) =
+            self.driver.peek(|e, handler| (*e.counters(), handler.overruns(), handler.argument_fetches()));
         ExecutorCounts {
             protocol,
             socket: self.driver.socket.counts(),
             blobs: self.blobs.counters(),
-            arguments,
+            argument_fetches,
             inline_overruns,
             outputs_not_kept: self.processes.not_kept(),
             python: self.pythons.as_ref().map(|pythons| pythons.counts()).unwrap_or_default(),

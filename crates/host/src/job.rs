@@ -16,8 +16,11 @@ const ATTEMPTS: u32 = 3;
 pub struct TaskSpec {
     /// Id of the function: `midflight_tasks::functions::function_id`.
     pub function: u32,
-    /// Up to 64 MiB: up to 16 bytes in the packet, more by reference. Tasks may share one allocation.
+    /// Up to 64 MiB: up to 480 bytes in the packet, more by reference. Tasks may share one allocation.
     pub argument: Arc<Vec<u8>>,
+    /// Whether an argument of more than 16 bytes is always by reference. Then
+    /// [`BlobCounters::served`](crate::BlobCounters::served) tells how many tasks executors have taken. Default: no.
+    pub by_reference: bool,
     /// 1 (highest) to 8. Default 4.
     pub priority: u8,
     /// Required resources of the executor, one bit each. Default: none.
@@ -38,6 +41,7 @@ impl TaskSpec {
         Self {
             function: function_id(function),
             argument: Arc::new(argument.into()),
+            by_reference: false,
             priority: 4,
             resources: 0,
             timeout: None,

@@ -74,7 +74,7 @@ mod users;
 mod waker;
 mod workers;
 
-pub use blob::{ArgumentCounts, BlobCounters, BlobOptions};
+pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
 pub use client::shared::SharedBlob;
 pub use client::{Client, ClientBuilder, ClientCounts, DurableClient, DurableOptions, Happened, WakesDurable};

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use midflight_tasks::client::CancelledHow;
-pub use midflight_tasks::client::Timing as TaskTiming;
+pub use midflight_tasks::client::TaskTiming;
 
 /// What a task returned.
 #[derive(Clone, Debug, PartialEq)]

@@ -100,7 +100,7 @@ fn arguments_and_results_of_any_size_arrive_whole() {
 }
 
 #[test]
-fn thousands_of_small_arguments_come_many_at_a_time_and_results_over_few_connections() {
+fn thousands_of_results_come_over_few_connections() {
     let switch = switch();
     let pad = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.repeat(61));
     let executor = started(Executor::builder().register("pad", pad), switch.local_addr(), 8);
@@ -110,31 +110,26 @@ fn thousands_of_small_arguments_come_many_at_a_time_and_results_over_few_connect
     for (value, argument) in values(job.wait()).iter().zip(&arguments) {
         assert!(*value == argument.repeat(61));
     }
-    let (served, fetches) = (client.counts().blobs.served, executor.counts().arguments.fetches);
-    assert!(served == fetches && fetches < 200, "{served} of {fetches} fetches");
     assert_eq!(executor.counts().blobs.served, 2_000);
 }
 
-/// A lone task gets its argument from the client's push; so does an inline function, which then needs no other thread.
+/// With more slots than an ASSIGN has room for tasks, and with so few that the executor prefetches.
 #[test]
-fn the_argument_of_a_task_alone_is_sent_along() {
+fn arguments_of_up_to_480_bytes_come_with_their_tasks() {
     let switch = switch();
     let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
-    let builder = Executor::builder().register_inline("same", same).register("same on a worker", same);
-    let executor = started(builder, switch.local_addr(), 2);
-    let client = client(switch.local_addr());
-    for number in 0..100u64 {
-        let (function, argument) = (["same", "same on a worker"][number as usize % 2], number.to_be_bytes().repeat(25));
-        let job = client.submit(Job::builder(function).task(argument.clone()).build()).unwrap();
-        assert_eq!(values(job.wait()), [argument]);
+    for slots in [2, 40] {
+        let builder = Executor::builder().register_inline("same", same).register("same on a worker", same);
+        let executor = started(builder, switch.local_addr(), slots);
+        let client = client(switch.local_addr());
+        for function in ["same", "same on a worker"] {
+            let arguments: Vec<Vec<u8>> =
+                (0..3_000u64).map(|i| i.to_be_bytes().repeat(60)[..(i % 481) as usize].to_vec()).collect();
+            let job = client.submit(Job::builder(function).tasks(arguments.clone()).build()).unwrap();
+            assert!(values(job.wait()) == arguments, "{function}, {slots} slots");
+        }
+        assert_eq!((executor.counts().argument_fetches, client.counts().blobs.served), (0, 0));
     }
-    let (counts, sent) = (executor.counts().arguments, client.counts().protocol.arguments_sent_along);
-    // Except the first one, and those whose packet was lost or whose machine paused for 100 ms.
-    assert!(
-        counts.along_used >= 80 && counts.along_used + counts.fetches >= 100 && sent <= 99,
-        "{counts:?}, {sent} sent"
-    );
-    assert_eq!(counts.along_forged, 0);
 }
 
 #[test]
@@ -143,11 +138,10 @@ fn inline_functions_take_arguments_that_are_not_in_the_packet() {
     let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
     let executor = started(Executor::builder().register_inline("same", same), switch.local_addr(), 8);
     let client = client(switch.local_addr());
-    let arguments: Vec<Vec<u8>> = (0..3_000u64).map(|i| i.to_be_bytes().repeat(25)).collect();
+    let arguments: Vec<Vec<u8>> = (0..300u64).map(|i| i.to_be_bytes().repeat(100)).collect();
     let job = client.submit(Job::builder("same").tasks(arguments.clone()).build()).unwrap();
     assert!(values(job.wait()) == arguments);
-    let fetches = executor.counts().arguments.fetches;
-    assert!((1..300).contains(&fetches), "{fetches} fetches for 3,000 arguments of 200 bytes");
+    assert_eq!(executor.counts().argument_fetches, 300);
 }
 
 #[test]

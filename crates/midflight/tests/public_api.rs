@@ -16,8 +16,6 @@ const SOURCES: [(&str, &[&str]); 4] = [
     ("store", &["host/src/store", "store/src/client"]),
     ("cache", &["host/src/cache", "cache/src/client", "cache/src/select/algorithm.rs", "wire/src/cache/backend"]),
 ];
-/// Another name where it is defined.
-const RENAMED: (&str, &str) = ("TaskTiming", "Timing");
 
 /// The names that a tree of `use` imports.
 fn leaves(tree: &UseTree) -> Vec<String> {
@@ -110,9 +108,7 @@ fn the_public_items_are_those_of_the_snapshot() {
     for (module, places) in SOURCES {
         let places: Vec<_> = places.iter().map(|place| parse(&crates.join(place))).collect();
         for name in found.remove(module).unwrap() {
-            let defined = if name == RENAMED.0 { RENAMED.1 } else { &name };
-            let items =
-                places.iter().map(|items| items.iter().filter_map(|item| shown(item.clone(), defined)).collect());
+            let items = places.iter().map(|items| items.iter().filter_map(|item| shown(item.clone(), &name)).collect());
             let mut items = items.filter(|items: &Vec<_>| items.iter().any(|item| !matches!(item, Item::Impl(_))));
             let items = items.next().unwrap_or_else(|| panic!("{module}::{name} has no source"));
             let written = prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items });

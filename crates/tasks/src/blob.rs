@@ -1,16 +1,11 @@
-//! Names, proofs and keys derived from a blob's id. The id is a secret of its owner and the holders of its reference. It is never
+//! Names and proofs derived from a blob's id. The id is a secret of its owner and the holders of its reference. It is never
 //! sent to the port that serves the blob, because another process may have taken over that port. `docs/internals/arguments.md`
 //! ("Names and proofs") explains the protocol.
 
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use midflight_wire::BlobRef;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
-
-/// Bytes of the tag of an encrypted argument.
-pub const TAG_BYTES: usize = 16;
 
 /// A blob's id.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,8 +17,6 @@ enum Use {
     RequestName = 1,
     RequestProof = 2,
     AnswerProof = 3,
-    ArgumentName = 4,
-    ArgumentKey = 5,
 }
 
 /// Both ends of a connection, without address translation. A man in the middle has two connections, with other ends.
@@ -60,10 +53,6 @@ pub struct Asked {
     pub earlier: u64,
     /// Random number of the request.
     pub nonce: u64,
-    /// First byte of the requested part; 0 for a whole blob.
-    pub offset: u32,
-    /// Largest length of the part; 0 for a whole blob.
-    pub most: u32,
 }
 
 impl BlobSecret {
@@ -79,7 +68,7 @@ impl BlobSecret {
         self.0
     }
 
-    /// Name in a TCP request for a blob or a pack.
+    /// Name in a request.
     #[must_use]
     pub fn request_name(self) -> u64 {
         self.hash(Use::RequestName, &[])
@@ -88,10 +77,9 @@ impl BlobSecret {
     /// Proves that the requesting party knows the id.
     #[must_use]
     pub fn request_proof(self, asked: &Asked) -> u64 {
-        let Asked { ends, challenge, earlier, nonce, offset, most } = asked;
+        let Asked { ends, challenge, earlier, nonce } = asked;
         let [challenge, earlier, nonce] = [challenge, earlier, nonce].map(|part| part.to_be_bytes());
-        let part = [offset.to_be_bytes(), most.to_be_bytes()].concat();
-        self.hash(Use::RequestProof, &[&challenge, &earlier, &nonce, &part, &ends.to_bytes()])
+        self.hash(Use::RequestProof, &[&challenge, &earlier, &nonce, &ends.to_bytes()])
     }
 
     /// Proves that the response to a request with this nonce comes from the party that serves the blob, on this connection.
@@ -106,42 +94,6 @@ impl BlobSecret {
         parts.iter().for_each(|part| hasher.write(part));
         hasher.finish()
     }
-}
-
-/// Name of the argument at `blob` in an ARGUMENT packet.
-#[must_use]
-pub fn argument_name(blob: &BlobRef) -> u64 {
-    BlobSecret::from(blob).hash(Use::ArgumentName, &[&blob.at.get().to_be_bytes(), &blob.length.get().to_be_bytes()])
-}
-
-/// Encrypts the argument at `blob` and returns the authentication tag. The argument may contain references, which are secrets
-/// too.
-///
-/// # Panics
-/// If the argument exceeds 256 GiB.
-#[must_use]
-pub fn seal_argument(blob: &BlobRef, argument: &mut [u8]) -> [u8; TAG_BYTES] {
-    let (cipher, nonce) = argument_cipher(blob);
-    let tag = cipher.encrypt_inout_detached(&nonce, &[], argument.into());
-    tag.expect("an argument is shorter than what the cipher can take").into()
-}
-
-/// Decrypts an argument. Returns `false` if it was encrypted for another reference, or changed.
-#[must_use]
-pub fn open_argument(blob: &BlobRef, tag: &[u8; TAG_BYTES], argument: &mut [u8]) -> bool {
-    let (cipher, nonce) = argument_cipher(blob);
-    cipher.decrypt_inout_detached(&nonce, &[], argument.into(), &(*tag).into()).is_ok()
-}
-
-/// A position in a pack never changes its argument, so no key and nonce are used twice.
-fn argument_cipher(blob: &BlobRef) -> (ChaCha20Poly1305, Nonce) {
-    let (secret, mut key, mut nonce) = (BlobSecret::from(blob), Key::default(), Nonce::default());
-    for (number, part) in (0u8..).zip(key.chunks_exact_mut(8)) {
-        part.copy_from_slice(&secret.hash(Use::ArgumentKey, &[&[number]]).to_be_bytes());
-    }
-    nonce[..2].copy_from_slice(&blob.at.get().to_be_bytes());
-    nonce[2..6].copy_from_slice(&blob.length.get().to_be_bytes());
-    (ChaCha20Poly1305::new(&key), nonce)
 }
 
 impl From<&BlobRef> for BlobSecret {
@@ -169,11 +121,7 @@ mod tests {
 
     fn asked() -> Asked {
         let ends = ends("10.0.0.1:258", "[2001:db8::7]:772");
-        Asked { ends, challenge: 0x01, earlier: 0x02, nonce: 0x03, offset: 0x04, most: 0x05 }
-    }
-
-    fn blob(id: u64, length: u32, at: u16) -> BlobRef {
-        BlobRef { id: id.into(), length: length.into(), port: 80.into(), at: at.into() }
+        Asked { ends, challenge: 0x01, earlier: 0x02, nonce: 0x03 }
     }
 
     #[test]
@@ -183,16 +131,14 @@ mod tests {
         assert_eq!(secret.request_name(), hash(1, b""));
         let ends =
             b"\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x01\x01\x02\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x07\x03\x04";
-        let asked_for = b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+        let asked_for = b"\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03";
         assert_eq!(secret.request_proof(&asked()), hash(2, &[&asked_for[..], ends].concat()));
         let answered = [&b"\0\0\0\0\0\0\x01\x02\0\0\x05\x06"[..], ends].concat();
         assert_eq!(secret.answer_proof(0x0102, asked().ends, 0x0506), hash(3, &answered));
-        assert_eq!(argument_name(&blob(7, 20, 3)), hash(4, b"\0\x03\0\0\0\x14"));
     }
 
     #[test]
     fn t13_each_part_changes_a_hash() {
-        let names = [blob(7, 20, 3), blob(8, 20, 3), blob(7, 21, 3), blob(7, 20, 4)].map(|blob| argument_name(&blob));
         let (here, there) = (asked().ends, ends("10.0.0.9:1", "10.0.0.9:2"));
         let others = [
             Ends { server: there.server, ..here },
@@ -204,8 +150,6 @@ mod tests {
             Asked { challenge: 9, ..asked() },
             Asked { earlier: 9, ..asked() },
             Asked { nonce: 9, ..asked() },
-            Asked { offset: 9, ..asked() },
-            Asked { most: 9, ..asked() },
             Asked { ends: others[0], ..asked() },
             Asked { ends: others[1], ..asked() },
             Asked { ends: others[2], ..asked() },
@@ -217,8 +161,8 @@ mod tests {
             let proofs = answers.map(|(nonce, ends, length)| secret.answer_proof(nonce, ends, length));
             proofs.into_iter().chain(asked.map(|asked| secret.request_proof(&asked))).chain([secret.request_name()])
         };
-        let all: HashSet<u64> = names.into_iter().chain(of(7)).chain(of(8)).collect();
-        assert_eq!(all.len(), 4 + 2 * (6 + 9 + 1));
+        let all: HashSet<u64> = of(7).chain(of(8)).collect();
+        assert_eq!(all.len(), 2 * (6 + 7 + 1));
     }
 
     /// A socket on `[::]` reports IPv4 peers as mapped IPv6 addresses.
@@ -226,41 +170,6 @@ mod tests {
     fn t13_both_ends_of_a_connection_see_the_same() {
         let mapped = ends("[::ffff:10.0.0.1]:80", "[::ffff:10.0.0.2]:81");
         assert_eq!(mapped.to_bytes(), ends("10.0.0.1:80", "10.0.0.2:81").to_bytes());
-    }
-
-    #[test]
-    fn t13_an_argument_is_read_by_who_has_its_reference_and_by_nobody_else() {
-        let (whose, plain) = (blob(7, 20, 3), *b"twenty bytes of text");
-        let mut sealed = plain;
-        let tag = seal_argument(&whose, &mut sealed);
-        assert!(sealed.iter().zip(plain).filter(|(one, other)| **one == *other).count() < 6, "{sealed:?}");
-        for other in [blob(8, 20, 3), blob(7, 20, 4), blob(7, 21, 3)] {
-            let mut copy = sealed;
-            assert!(!open_argument(&other, &tag, &mut copy), "{other:?}");
-        }
-        for place in 0..20 {
-            let (mut changed, mut tag) = (sealed, tag);
-            changed[place] ^= 1;
-            assert!(!open_argument(&whose, &tag, &mut changed), "byte {place}");
-            tag[place % TAG_BYTES] ^= 1;
-            changed = sealed;
-            assert!(!open_argument(&whose, &tag, &mut changed), "byte {place} of the tag");
-        }
-        let mut copy = sealed;
-        assert!(!open_argument(&whose, &tag, &mut copy[..19]), "shorter");
-        assert!(open_argument(&whose, &tag, &mut sealed));
-        assert_eq!(sealed, plain);
-    }
-
-    /// Equal bytes in a pack must not be visible.
-    #[test]
-    fn t13_equal_arguments_do_not_look_equal() {
-        let sealed = [blob(7, 20, 3), blob(7, 20, 5)].map(|blob| {
-            let mut argument = [0; 20];
-            (seal_argument(&blob, &mut argument), argument)
-        });
-        assert_ne!(sealed[0].0, sealed[1].0);
-        assert_ne!(sealed[0].1, sealed[1].1);
     }
 
     #[test]

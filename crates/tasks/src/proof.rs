@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn reference() -> BlobRef {
-        BlobRef { id: 7.into(), length: 20.into(), port: 80.into(), at: 3.into() }
+        BlobRef { id: 7.into(), length: 20.into(), port: 80.into(), reserved: 3.into() }
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 fn blob(id: u64, length: u32, port: u16) -> BlobRef {
-    BlobRef { id: id.into(), length: length.into(), port: port.into(), at: 0.into() }
+    BlobRef { id: id.into(), length: length.into(), port: port.into(), reserved: 0.into() }
 }
 
 #[test]

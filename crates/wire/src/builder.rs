@@ -63,6 +63,14 @@ impl<'a> Builder<'a> {
         debug_assert!(self.buffer.len() <= PACKET_MAX);
     }
 
+    /// Appends an argument behind the records, in the order of their tasks. No record may follow it.
+    pub fn append(&mut self, argument: &[u8]) {
+        self.buffer.extend_from_slice(argument);
+        let padding = argument.len().next_multiple_of(crate::APPENDED_UNIT) - argument.len();
+        self.buffer.resize(self.buffer.len() + padding, 0);
+        debug_assert!(self.buffer.len() <= PACKET_MAX);
+    }
+
     /// Ends a SUBMIT with a preference. No record may follow it.
     pub fn prefer(&mut self, preference: &Preference) {
         self.buffer.extend_from_slice(preference.as_bytes());

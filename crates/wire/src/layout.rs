@@ -48,10 +48,16 @@ layout! {
         pub priority: u8,
         /// Required of the executor (T5).
         pub resources: u8,
-        /// 255: `argument` is a [`BlobRef`].
+        /// 254: `argument` is an [`Appended`]; 255: a [`BlobRef`].
         pub argument_length: u8,
         pub attempt: u8,
         pub argument: [u8; 16],
+    }
+
+    /// In place of an argument that is appended to the packet's records.
+    pub struct Appended {
+        pub length: U16,
+        pub reserved: [u8; 14],
     }
 
     /// Location of bytes that exceed a packet.
@@ -61,11 +67,10 @@ layout! {
         pub length: U32,
         /// TCP; the IP address is the packet's.
         pub port: U16,
-        /// 0: the bytes are a blob. Otherwise they are in a pack, at offset [`crate::PACK_UNIT`] × (`at` − 1).
-        pub at: U16,
+        pub reserved: U16,
     }
 
-    /// client → switch; [`TaskInfo`] records follow, then a [`Preference`] if the tasks have one.
+    /// client → switch; [`TaskInfo`] records follow, then appended arguments, then a [`Preference`] if the tasks have one.
     pub struct Submit {
         pub header: Header,
         /// Random and secret: identifies the process to the switch.
@@ -167,7 +172,7 @@ layout! {
         pub reserved: [u8; 6],
     }
 
-    /// switch → executor; [`Assignment`] records follow.
+    /// switch → executor; [`Assignment`] records follow, then appended arguments.
     pub struct Assign {
         pub header: Header,
     }
@@ -338,22 +343,6 @@ layout! {
         pub reserved: [u8; 3],
     }
 
-    /// client → executor: a speculative push of a task's argument; [`Piece`] records follow.
-    pub struct Argument {
-        pub header: Header,
-        /// Identifies the argument to holders of the task's reference only.
-        pub name: U64,
-        /// Proves that the sender has the reference, and that the bytes are unchanged.
-        pub tag: [u8; 16],
-        pub length: U32,
-        pub reserved: U32,
-    }
-
-    /// Bytes of an argument, encrypted.
-    pub struct Piece {
-        pub bytes: [u8; crate::PACK_UNIT as usize],
-    }
-
     /// switch → client or executor: repeat the packet with this cookie.
     pub struct Cookie {
         pub header: Header,
@@ -382,7 +371,7 @@ impl Header {
 
 fixed_parts! {
     Submit SubmitAck Register Registered Reset Retrieve Assign Keepalive Release Released Complete CompleteAck Probe
-    ProbeAck Cancel CancelAck NoOp Cookie Stop Argument
+    ProbeAck Cancel CancelAck NoOp Cookie Stop
 }
 
 impl SlotName {
@@ -409,14 +398,6 @@ impl TaskName {
     }
 }
 
-impl BlobRef {
-    /// Offset of the bytes in a pack; `None` for a blob.
-    #[must_use]
-    pub fn offset(&self) -> Option<u32> {
-        u32::from(self.at.get()).checked_sub(1).map(|units| units * crate::PACK_UNIT)
-    }
-}
-
 impl TaskInfo {
     /// A task of level 1 without requirements or argument.
     pub const PLAIN: Self = Self {
@@ -428,6 +409,34 @@ impl TaskInfo {
         attempt: 0,
         argument: [0; crate::ARGUMENT_MAX],
     };
+}
+
+impl TaskInfo {
+    /// Length of the argument that is appended to the records; 0 if none is.
+    #[must_use]
+    pub fn appended_length(&self) -> usize {
+        if self.argument_length != crate::APPENDED {
+            return 0;
+        }
+        let [high, low, ..] = self.argument;
+        usize::from(u16::from_be_bytes([high, low]))
+    }
+
+    /// Bytes that the argument takes behind the records.
+    #[must_use]
+    pub fn appended_bytes(&self) -> usize {
+        self.appended_length().next_multiple_of(crate::APPENDED_UNIT)
+    }
+
+    /// Whether the argument's length suits its form.
+    #[must_use]
+    pub fn has_good_argument(&self) -> bool {
+        match self.argument_length {
+            crate::BY_REFERENCE => true,
+            crate::APPENDED => (crate::ARGUMENT_MAX + 1..=crate::APPENDED_MAX).contains(&self.appended_length()),
+            length => usize::from(length) <= crate::ARGUMENT_MAX,
+        }
+    }
 }
 
 impl Version {

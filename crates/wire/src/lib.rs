@@ -18,12 +18,12 @@ pub use builder::{Builder, counting, packet};
 pub use host::Host;
 pub use layout::*;
 pub use macros::Field;
-pub use parse::{Completions, Packet, Reject, parse};
+pub use parse::{Appendix, Completions, Packet, Reject, parse};
 
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
 /// Version of the format.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Operation of [`Version`] packets only.
 pub const VERSION_OPERATION: u8 = 0;
 /// Largest datagram in bytes: passes every link that supports IPv6 (T15).
@@ -56,12 +56,14 @@ pub const PATIENCE_MAX: u32 = 32_768;
 pub const DURABLE: u64 = 1;
 /// `argument_length` of an argument that is a [`BlobRef`].
 pub const BY_REFERENCE: u8 = 255;
+/// `argument_length` of an argument that is appended to the records; the task has an [`Appended`].
+pub const APPENDED: u8 = 254;
+/// Longest appended argument, in bytes.
+pub const APPENDED_MAX: usize = 480;
+/// Alignment of appended arguments, in bytes.
+pub const APPENDED_UNIT: usize = 8;
 /// Largest argument by reference, in bytes.
 pub const ARGUMENT_BLOB_MAX: u32 = 64 << 20;
-/// Alignment of the arguments in a pack, in bytes.
-pub const PACK_UNIT: u32 = 16;
-/// Pieces in an ARGUMENT, of [`PACK_UNIT`] bytes each.
-pub const PIECES_MAX: usize = 64;
 /// Largest result by reference, in bytes: the range of its length field.
 pub const RESULT_BLOB_MAX: u32 = u32::MAX;
 
@@ -106,8 +108,6 @@ codes! {
         Cookie = 18,
         /// client → executor: stop these tasks.
         Stop = 19,
-        /// client → executor: a speculative push of a task's argument.
-        Argument = 20,
     }
 
     /// Why a request was not accepted in full.

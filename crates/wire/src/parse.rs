@@ -3,8 +3,8 @@
 use crate::layout::*;
 use crate::mutants::planted;
 use crate::{
-    ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PIECES_MAX, PROBE_MAX,
-    REGISTER_MAX, RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
+    CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PACKET_MAX, PROBE_MAX, REGISTER_MAX, RESULT_MAX, SLOTS_MAX,
+    SUBMIT_MAX, VERSION, VERSION_OPERATION,
 };
 use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -63,13 +63,13 @@ impl std::error::Error for Reject {}
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "named after the operations")]
 pub enum Packet<'a> {
-    Submit(&'a Submit, &'a [TaskInfo], Option<&'a Preference>),
+    Submit(&'a Submit, &'a [TaskInfo], Appendix<'a>, Option<&'a Preference>),
     SubmitAck(&'a SubmitAck),
     Register(&'a Register),
     Registered(&'a Registered, &'a [SlotName]),
     Reset(&'a Reset, &'a [Wait]),
     Retrieve(&'a Retrieve, &'a [Wait]),
-    Assign(&'a Assign, &'a [Assignment]),
+    Assign(&'a Assign, &'a [Assignment], Appendix<'a>),
     Keepalive(&'a Keepalive, &'a [Wait]),
     Release(&'a Release, &'a [Leave]),
     Released(&'a Released, &'a [SlotName]),
@@ -82,9 +82,27 @@ pub enum Packet<'a> {
     NoOp(&'a NoOp, &'a [Wait]),
     Cookie(&'a Cookie),
     Stop(&'a Stop, &'a [RunName]),
-    Argument(&'a Argument, &'a [Piece]),
     /// The sender uses another version.
     Version(&'a Version),
+}
+
+/// The appended arguments of a packet, already validated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Appendix<'a>(&'a [u8]);
+
+impl<'a> Appendix<'a> {
+    /// The argument of the next task, in the order of the records; `None` if it is not appended.
+    pub fn next(&mut self, task: &TaskInfo) -> Option<&'a [u8]> {
+        let argument = self.next_padded(task).get(..task.appended_length())?;
+        (!argument.is_empty()).then_some(argument)
+    }
+
+    /// The same with its padding; empty if it is not appended.
+    pub fn next_padded(&mut self, task: &TaskInfo) -> &'a [u8] {
+        let (argument, rest) = self.0.split_at_checked(task.appended_bytes()).unwrap_or_default();
+        self.0 = rest;
+        argument
+    }
 }
 
 /// The completions of a COMPLETE with their results, already validated.
@@ -105,13 +123,13 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     };
     let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
     match operation {
-        Operation::Submit => submit(datagram, header).and_then(with_good_tasks),
+        Operation::Submit => submit(datagram, header),
         Operation::SubmitAck => counting(datagram, header, 1..=SUBMIT_MAX, Packet::SubmitAck),
         Operation::Register => counting(datagram, header, 1..=REGISTER_MAX, Packet::Register),
         Operation::Registered => with_records(datagram, header, 0..=REGISTER_MAX, Packet::Registered),
         Operation::Reset => with_records(datagram, header, 0..=REGISTER_MAX, Packet::Reset),
         Operation::Retrieve => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Retrieve),
-        Operation::Assign => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Assign).and_then(with_good_tasks),
+        Operation::Assign => assign(datagram, header),
         Operation::Keepalive => with_records(datagram, header, 1..=REGISTER_MAX, Packet::Keepalive),
         Operation::Release if planted(55) => with_records(datagram, header, 0..=SLOTS_MAX, Packet::Release),
         Operation::Release => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Release),
@@ -125,7 +143,6 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Operation::NoOp => with_records(datagram, header, 1..=SLOTS_MAX, Packet::NoOp),
         Operation::Cookie => counting(datagram, header, 0..=0, Packet::Cookie),
         Operation::Stop => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Stop),
-        Operation::Argument => with_records(datagram, header, 2..=PIECES_MAX, Packet::Argument),
     }
 }
 
@@ -206,28 +223,42 @@ where
 }
 
 fn submit<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject> {
-    let (fixed, tasks, rest) = beginning(datagram, header, 1..=SUBMIT_MAX)?;
+    let (fixed, tasks, rest) = beginning::<Submit, TaskInfo>(datagram, header, 1..=SUBMIT_MAX)?;
+    let (appendix, rest) = appendix(tasks.iter(), rest)?;
+    if datagram.len() > PACKET_MAX {
+        return Err(Reject::Trailing);
+    }
     if rest.is_empty() {
-        return Ok(Packet::Submit(fixed, tasks, None));
+        return Ok(Packet::Submit(fixed, tasks, appendix, None));
     }
     let preference = Preference::ref_from_bytes(rest).map_err(|_| Reject::Trailing)?;
-    Ok(Packet::Submit(fixed, tasks, Some(preference)))
+    Ok(Packet::Submit(fixed, tasks, appendix, Some(preference)))
 }
 
-fn with_good_tasks(packet: Packet<'_>) -> Result<Packet<'_>, Reject> {
-    match packet {
-        Packet::Submit(_, tasks, _) => tasks.iter().try_for_each(check_task)?,
-        Packet::Assign(_, assignments) => assignments.iter().try_for_each(|a| check_task(&a.task))?,
-        _ => {}
-    }
-    Ok(packet)
+fn assign<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject> {
+    let (fixed, assignments, rest) = beginning::<Assign, Assignment>(datagram, header, 1..=SLOTS_MAX)?;
+    let (appendix, rest) = appendix(assignments.iter().map(|assignment| &assignment.task), rest)?;
+    if rest.is_empty() { Ok(Packet::Assign(fixed, assignments, appendix)) } else { Err(Reject::Trailing) }
+}
+
+/// Checks the tasks and splits off their appended arguments.
+fn appendix<'a, 'b>(
+    mut tasks: impl Iterator<Item = &'b TaskInfo>,
+    rest: &'a [u8],
+) -> Result<(Appendix<'a>, &'a [u8]), Reject> {
+    let bytes = tasks.try_fold(0, |bytes, task| {
+        check_task(task)?;
+        Ok(bytes + task.appended_bytes())
+    })?;
+    let (appended, rest) = rest.split_at_checked(bytes).ok_or(Reject::Truncated)?;
+    Ok((Appendix(appended), rest))
 }
 
 fn check_task(task: &TaskInfo) -> Result<(), Reject> {
     if task.priority == 0 || task.priority > LEVELS {
         return Err(Reject::BadPriority);
     }
-    if usize::from(task.argument_length) > ARGUMENT_MAX && task.argument_length != BY_REFERENCE {
+    if !task.has_good_argument() {
         return Err(Reject::BadArgument);
     }
     Ok(())

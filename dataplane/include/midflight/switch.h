@@ -36,7 +36,7 @@ struct mf_out_packet {
     struct mf_address to;
     uint32_t length;
     uint8_t data[MF_PACKET_MAX];
-    uint8_t reserved[4];
+    uint32_t appended; /* tasks: bytes that arguments will add to an ASSIGN at the end of the call */
 };
 
 /* Where to forward a datagram. The program has rewritten its header in place; the payload is never copied. */

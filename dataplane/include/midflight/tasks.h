@@ -14,6 +14,8 @@
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
 #define MF_CLIENTS_MAX (1u << 20)
 #define MF_PLACES_MAX (64u << 10)
+#define MF_ARGUMENTS_MIN 8u /* KiB for appended arguments: a second source still finds room for the longest (T14) */
+#define MF_ARGUMENTS_MAX (2u << 20)
 #define MF_TICK_WISHES 1024  /* tasks out of patience that one tick moves */
 #define MF_TICK_SLOTS 1024   /* slots visited per tick */
 #define MF_TICK_CLIENTS 64   /* clients visited per tick */
@@ -29,6 +31,7 @@ struct mf_tasks_config {
     uint32_t clients;        /* 1 to MF_CLIENTS_MAX */
     uint32_t levels;         /* priority levels: 1 to MF_LEVELS */
     uint32_t places;         /* places of slots: 1 to MF_PLACES_MAX */
+    uint32_t arguments;      /* KiB for appended arguments: MF_ARGUMENTS_MIN to MF_ARGUMENTS_MAX */
     uint64_t lease_ns;       /* T10: silence after which an assigned task is requeued; a parked slot is unparked after half of it */
     uint64_t slot_idle_ns;   /* silence after which an idle slot is removed */
     uint64_t client_idle_ns; /* silence after which a client's tasks are dropped, and a client without tasks is removed */
@@ -62,6 +65,8 @@ struct mf_tasks_stats {
     uint32_t clients;
     uint32_t for_place;            /* queued tasks that wait for their place now */
     uint32_t places;
+    uint32_t argument_blocks;      /* blocks of 128 bytes that appended arguments take now */
+    uint32_t reserved;
 };
 
 /* Bytes of state; 0 if a bound is violated. */

@@ -7,7 +7,7 @@
 
 #define MF_TASKS_VERDICTS(X)                                                                                \
     X(BAD_PRIORITY, REFUSED, "a task's priority is 0 or below the lowest level of this switch")             \
-    X(BAD_ARGUMENT, REFUSED, "a task's argument length is neither 0 to 16 nor by reference")                \
+    X(BAD_ARGUMENT, REFUSED, "a task's argument has a length that its form does not allow")                 \
     X(FOREIGN_EPOCH, REFUSED, "sent to a switch that ran here before; answered by RESET")                   \
     X(FOREIGN_SLOT, PARTLY, "a slot that is not registered, or not any more; answered by RESET")            \
     X(SPOOFED_SLOT, PARTLY, "a slot that is registered at another address; answered by RESET")              \
@@ -23,6 +23,8 @@
     X(PLACES_FULL, PARTLY, "a slot whose place found no room, and which is registered without it")           \
     X(NO_PLACE, PARTLY, "a task that prefers a place without slots, and was accepted without preference")   \
     X(QUEUE_SHARE, PARTLY, "a task of an address that holds its share of the queue, returned to its client") \
+    X(ARGUMENTS_FULL, PARTLY, "a task whose argument found no room, returned to its client")                \
+    X(ARGUMENTS_SHARE, PARTLY, "a task of an address whose arguments hold their share, returned to its client") \
     X(CLIENTS_SHARE, PARTLY, "a SUBMIT of a new client of an address that holds its share of the clients")  \
     X(SLOTS_SHARE, PARTLY, "a slot of an address that holds its share of the slots")                        \
     X(NOT_QUEUED, PARTLY, "a task to cancel that the switch does not have (any more)")

@@ -20,9 +20,10 @@
 #define MF_PATIENCE_MAX 32768 /* milliseconds that a task waits for its place at most */
 #define MF_DURABLE 1        /* bit of a client's identity: another process may continue under it */
 #define MF_BY_REFERENCE 255 /* argument_length: the argument is a mf_blob_ref, fetched over TCP */
+#define MF_APPENDED 254     /* argument_length: the argument is appended to the records, and a mf_appended has its length */
+#define MF_APPENDED_MAX 480 /* bytes of an appended argument */
+#define MF_APPENDED_UNIT 8  /* alignment of appended arguments */
 #define MF_ARGUMENT_BLOB_MAX (64u << 20) /* bytes of an argument by reference */
-#define MF_PACK_UNIT 16     /* alignment of arguments in a pack */
-#define MF_PIECES_MAX 64    /* pieces of an argument in ARGUMENT, each of MF_PACK_UNIT bytes */
 #define MF_RESULT_BLOB_MAX 4294967295u   /* bytes of a result by reference: the range of `length` */
 
 /* Operations. Their numbers are the `operation` byte. */
@@ -45,8 +46,7 @@
     X(CANCEL_ACK, 16)                                                                              \
     X(NO_OP, 17)                                                                                   \
     X(COOKIE, 18)                                                                                  \
-    X(STOP, 19)                                                                                    \
-    X(ARGUMENT, 20)
+    X(STOP, 19)
 
 enum mf_operation {
 #define X(name, number) MF_OP_##name = number,
@@ -126,10 +126,17 @@ struct MF_WIRE mf_task_info {
     uint32_t function;       /* TDESC: the function's number, because a switch cannot parse names */
     uint8_t priority;        /* TPRIO: 1 (highest) to MF_LEVELS. It selects the queue's level (T4) */
     uint8_t resources;       /* TRSRC: a mask; the executor must have at least these (T5) */
-    uint8_t argument_length; /* 0 to MF_ARGUMENT_MAX; MF_BY_REFERENCE: `argument` locates a longer one */
+    uint8_t argument_length; /* 0 to MF_ARGUMENT_MAX; else MF_APPENDED or MF_BY_REFERENCE: a longer one */
     uint8_t attempt;         /* SUBMIT: attempts so far. ASSIGN: this attempt, from 1, which tells apart the completions of a task that
                               * runs twice. Stays at 255 */
-    uint8_t argument[16];    /* TDESC: the argument, zero-padded, or a mf_blob_ref. All records have a constant size */
+    uint8_t argument[16];    /* TDESC: the argument, zero-padded, or a mf_appended or mf_blob_ref. All records have a constant size */
+};
+
+/* In place of an argument that is appended to the packet's records: those of a packet follow each other in the order of their tasks, each
+ * zero-padded to a multiple of MF_APPENDED_UNIT bytes. */
+struct MF_WIRE mf_appended {
+    uint16_t length; /* MF_ARGUMENT_MAX + 1 to MF_APPENDED_MAX */
+    uint8_t reserved[14];
 };
 
 /* Locates bytes that exceed the packet: the sender's IP address and this TCP port. Bulk data never passes the switch. */
@@ -137,10 +144,11 @@ struct MF_WIRE mf_blob_ref {
     uint64_t id;       /* random; permits its holder to fetch the bytes */
     uint32_t length;   /* bytes, bounded as above, so the receiver can refuse before it connects */
     uint16_t port;     /* TCP. The packet has the IP address */
-    uint16_t at;       /* 0: the bytes are a blob. Otherwise they start at byte MF_PACK_UNIT * (at - 1) of a pack of arguments */
+    uint16_t reserved;
 };
 
-/* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow, then one mf_preference if these tasks have one. */
+/* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow, then appended arguments, then one
+ * mf_preference if these tasks have one. */
 struct MF_WIRE mf_submit {
     struct mf_header header; /* sequence: +1 for each new packet of the client; a repeat has the same and is not queued twice */
     uint64_t client;
@@ -224,7 +232,7 @@ struct MF_WIRE mf_retrieve {
     uint8_t reserved[6];
 };
 
-/* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_assignment follow. */
+/* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_assignment follow, then appended arguments. */
 struct MF_WIRE mf_assign {
     struct mf_header header; /* sequence: the prefetch RETRIEVE's: its waits that are not listed got nothing; else 0 */
 };
@@ -379,21 +387,6 @@ struct MF_WIRE mf_run_name {
     uint32_t submission; /* sequence of its SUBMIT */
     uint8_t index;       /* its record in that SUBMIT */
     uint8_t reserved[3];
-};
-
-/* client -> executor: the argument of a task that it will probably get, to save a fetch. `count` (2 to MF_PIECES_MAX) mf_piece follow. No
- * reply; no switch sees it. It is encrypted under the id of the task's mf_blob_ref, which it does not contain: a wrong receiver cannot use
- * it. */
-struct MF_WIRE mf_argument {
-    struct mf_header header; /* epoch: 0 */
-    uint64_t name;           /* identifies the argument to a holder of the reference */
-    uint8_t tag[16];         /* proves that the sender has the reference and sent these bytes */
-    uint32_t length;         /* bytes of the argument */
-    uint32_t reserved;
-};
-
-struct MF_WIRE mf_piece {
-    uint8_t bytes[MF_PACK_UNIT]; /* encrypted; 0 after the argument's end */
 };
 
 /* switch -> client or executor: repeat the packet with this cookie. The switch requires a cookie before it makes a record, or sets or

@@ -16,7 +16,7 @@
 #include "midflight/target.h"
 
 #define MF_MAGIC 0x4D46 /* "MF" */
-#define MF_VERSION 3
+#define MF_VERSION 4
 #define MF_PACKET_MAX 1232 /* 1280 - 40 (IPv6) - 8 (UDP) */
 #define MF_OP_VERSION 0    /* operation of struct mf_version, in all versions; those of programs start at 1 */
 

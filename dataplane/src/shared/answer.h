@@ -69,27 +69,26 @@ MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct 
     return MF_V_BAD_VERSION;
 }
 
-/* Whether count and length agree. Every handler checks this first (T11). `tail`: length of an optional end after the records. */
-MF_INLINE mf_verdict check_shape_with_tail(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
-                                           uint32_t most, uint32_t tail)
+/* Whether a datagram has its records. Every handler checks this first (T11); something may follow them. */
+MF_INLINE mf_verdict check_least(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least, uint32_t most)
 {
     const struct mf_header *header = (const struct mf_header *)in->data;
-    uint32_t records = header->count, right = fixed + record * records;
+    uint32_t records = header->count;
     if (MF_UNLIKELY(header->key != 0))
         return MF_V_UNKNOWN_KEY;
     if (MF_UNLIKELY(records < least || records > most))
         return MF_V_BAD_COUNT;
-    if (MF_MUTANT(17) && records > 16 && in->length > right) /* planted bug: bytes after many records are ignored */
-        return MF_V_OK;
-    if (MF_UNLIKELY(in->length != right) && !(tail != 0 && in->length == right + tail))
-        return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
-    return MF_V_OK;
+    return MF_UNLIKELY(in->length < fixed + record * records) ? MF_V_TRUNCATED : MF_V_OK;
 }
 
 /* The same for packets that end with their records. */
 MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least, uint32_t most)
 {
-    return check_shape_with_tail(in, fixed, record, least, most, 0);
+    uint32_t records = ((const struct mf_header *)in->data)->count;
+    mf_verdict verdict = check_least(in, fixed, record, least, most);
+    if (MF_MUTANT(17) && records > 16) /* planted bug: bytes after many records are ignored */
+        return verdict;
+    return MF_LIKELY(verdict == MF_V_OK) && MF_UNLIKELY(in->length > fixed + record * records) ? MF_V_TRAILING : verdict;
 }
 
 /* Checks the start of a datagram against this version of the format. */

@@ -87,7 +87,8 @@ MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_
     struct mf_wait wait = wait_of(slot_number, slot);
     unpark(s, slot_number);
     slot->heard_ns = now_ns; /* the lease begins now */
-    assign(s, add_assignment(assign_packet(s, out, &slot->address)), &wait, now_ns, task, slot);
+    uint32_t appended = appended_bytes(&record_at(s, task)->info);
+    assign(s, add_assignment(assign_packet(s, out, &slot->address, appended)), &wait, now_ns, task, slot);
     return 0;
 }
 

@@ -24,6 +24,7 @@ MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, c
     c->open = 0;
     c->known = 1;
     c->probed = 0;
+    c->blocks = 0;
     c->unwanted = 0;
     c->source = find_or_add_source(s, &in->from);
     source_at(s, c->source)->clients++;
@@ -75,18 +76,25 @@ MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
     return FRESH;
 }
 
-/* The preference at the end of a SUBMIT of the right length, or NULL. */
-MF_INLINE const struct mf_preference *preference_in(const struct mf_datagram *in)
+/* The preference at the end of a SUBMIT of the right length, or NULL. `appended`: bytes of appended arguments. */
+MF_INLINE const struct mf_preference *preference_in(const struct mf_datagram *in, uint32_t appended)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    const struct mf_task_info *end = (const struct mf_task_info *)(packet + 1) + packet->header.count;
-    if (MF_LIKELY(in->length == sizeof(*packet) + sizeof(*end) * packet->header.count))
+    uint32_t records = sizeof(*packet) + sizeof(struct mf_task_info) * packet->header.count;
+    if (MF_LIKELY(in->length == records + appended))
         return NULL;
-    const struct mf_preference *preference = (const struct mf_preference *)end;
+    const struct mf_preference *preference = (const struct mf_preference *)(in->data + records + appended);
     return preference->place != 0 ? preference : NULL;
 }
 
-/* Accepts tasks in order until no record is free or their source has its share; returns how many. */
+/* Counts tasks that find no room; returns the reason to tell. */
+MF_INLINE enum mf_reason refuse_tasks(struct mf_tasks *s, mf_verdict why, uint32_t tasks)
+{
+    *MF_AT(s, stats.reasons, why) += tasks;
+    return why == MF_V_FULL || why == MF_V_ARGUMENTS_FULL ? MF_REASON_FULL : MF_REASON_SHARE;
+}
+
+/* Accepts tasks in order until one finds no room or their source has its share; returns how many. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
                                 uint32_t client, const struct mf_preference *preference, enum mf_reason *reason)
 {
@@ -95,6 +103,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     uint32_t submission = mf_net32(packet->header.sequence);
     struct source *source = source_at(s, client_at(s, client)->source);
     uint32_t records = packet->header.count, index = MF_ZERO;
+    const uint8_t *argument = (const uint8_t *)(info + records);
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     uint32_t wanted = MF_LIKELY(preference == NULL) ? ANYWHERE : wanted_by(s, preference);
@@ -104,18 +113,24 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         if (MF_LIKELY(left > 0))
             i = take_record(s, list / MASKS);
         if (MF_UNLIKELY(i == NONE)) {
-            int is_full = index == s->room;
-            s->stats.reasons[is_full ? MF_V_FULL : MF_V_QUEUE_SHARE] += records - index;
-            *reason = is_full ? MF_REASON_FULL : MF_REASON_SHARE;
+            *reason = refuse_tasks(s, index == s->room ? MF_V_FULL : MF_V_QUEUE_SHARE, records - index);
             break;
         }
         struct record *r = record_at(s, i);
+        MF_COPY(&r->info, info);
+        if (MF_UNLIKELY(info->argument_length == MF_APPENDED)) {
+            mf_verdict refused = keep_argument(s, client, i, argument);
+            if (refused != MF_V_OK) {
+                *reason = refuse_tasks(s, refused, records - index);
+                break;
+            }
+            argument += padded(appended_length(info));
+        }
         uint64_t now = now_ns >> KEY_SHIFT, after = s->last_key + 1, key = now > after ? now : after;
         uint64_t stamp = key << STAMP_SHIFT | index << INDEX_SHIFT | RECORD_QUEUED;
         s->last_key = key;
         r->stamp = stamp;
         r->client = client;
-        MF_COPY(&r->info, info);
         r->jid = packet->jid;
         r->submission = packet->header.sequence;
         *token_at(s, i) = packet->token;
@@ -142,24 +157,41 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
 #ifndef __bpf__
 /* The same for tasks with a placement preference: a separate function, so that others do not pay for it. */
 MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
-                                   uint32_t client, enum mf_reason *reason)
+                                   uint32_t client, const struct mf_preference *preference, enum mf_reason *reason)
 {
-    return accept_tasks(s, now_ns, in, out, client, preference_in(in), reason);
+    return accept_tasks(s, now_ns, in, out, client, preference, reason);
 }
 #endif
 
-/* Checks the fields of all tasks first: not even a bad last task may change any state (T11). */
-MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
+/* Whether the length of an argument that is not inline is possible. */
+MF_INLINE int is_long_argument(const struct mf_task_info *info)
 {
+    return info->argument_length == MF_BY_REFERENCE ||
+           (info->argument_length == MF_APPENDED && appended_length(info) - MF_ARGUMENT_MAX - 1 < MF_APPENDED_MAX - MF_ARGUMENT_MAX);
+}
+
+/* Checks the fields of all tasks, and the length of the packet, first: not even a bad last task may change any state (T11). Sets the bytes
+ * of appended arguments. */
+MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_datagram *in, uint32_t *appended)
+{
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
-    uint32_t levels = s->levels;
+    uint32_t levels = s->levels, bytes = MF_ZERO, records = sizeof(*packet) + sizeof(*info) * packet->header.count;
     do {
         if (MF_UNLIKELY(info->priority - 1u >= levels))
             return MF_V_BAD_PRIORITY;
-        if (MF_UNLIKELY(info->argument_length > MF_ARGUMENT_MAX && info->argument_length != MF_BY_REFERENCE))
-            return MF_V_BAD_ARGUMENT;
+        if (MF_UNLIKELY(info->argument_length > MF_ARGUMENT_MAX)) {
+            if (!is_long_argument(info))
+                return MF_V_BAD_ARGUMENT;
+            bytes += appended_bytes(info);
+        }
     } while (MF_UNLIKELY(MF_LOOP(++info < end)));
-    return MF_V_OK;
+    *appended = bytes;
+    if (in->length < records + bytes)
+        return MF_V_TRUNCATED;
+    if (MF_UNLIKELY(in->length != records + bytes) && in->length != records + bytes + sizeof(struct mf_preference))
+        return MF_V_TRAILING;
+    return in->length <= MF_PACKET_MAX ? MF_V_OK : MF_V_TRAILING;
 }
 
 /* Changes a client's address. Its records count for the new source. */
@@ -171,10 +203,13 @@ MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct
     uint32_t before = c->source;
     source_at(s, before)->clients--;
     source_at(s, before)->tasks -= c->open;
+    if (!MF_MUTANT(100) || c->blocks <= 4) /* planted bug: more than four blocks stay with the old address */
+        source_at(s, before)->blocks -= c->blocks;
     release_source(s, before);
     c->source = find_or_add_source(s, &in->from);
     source_at(s, c->source)->clients++;
     source_at(s, c->source)->tasks += c->open;
+    source_at(s, c->source)->blocks += c->blocks;
     MF_COPY(&c->address, &in->from);
     return 0;
 }
@@ -213,7 +248,8 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
 
 /* Accepts the tasks of a SUBMIT if its sequence is new; otherwise repeats the answer. Returns the bitmap of accepted tasks. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
-                          int32_t ahead, int at_home, mf_verdict *verdict, enum mf_reason *reason)
+                          int32_t ahead, int at_home, const struct mf_preference *preference, mf_verdict *verdict,
+                          enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     uint32_t sequence = mf_net32(packet->header.sequence);
@@ -223,10 +259,10 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
 #ifdef __bpf__ /* the verifier would follow the same loop twice, and the stack of all calls is bounded */
-        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, preference_in(in), reason);
+        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, preference, reason);
 #else
-        uint32_t accepted = MF_LIKELY(preference_in(in) == NULL) ? accept_tasks(s, now_ns, in, out, i, NULL, reason)
-                                                                 : accept_preferring(s, now_ns, in, out, i, reason);
+        uint32_t accepted = MF_LIKELY(preference == NULL) ? accept_tasks(s, now_ns, in, out, i, NULL, reason)
+                                                          : accept_preferring(s, now_ns, in, out, i, preference, reason);
 #endif
         c->open += accepted;
         if (MF_MUTANT(16) && accepted > 16) { /* planted bug: stores half of the bitmap */
@@ -248,11 +284,11 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
                                          struct mf_out *out)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    mf_verdict verdict = check_shape_with_tail(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX,
-                                               sizeof(struct mf_preference));
+    uint32_t appended = 0;
+    mf_verdict verdict = check_least(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
     s->stats.packets[MF_OP_SUBMIT]++;
     if (MF_LIKELY(verdict == MF_V_OK))
-        verdict = check_tasks(s, packet);
+        verdict = check_tasks(s, in, &appended);
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
     uint64_t identity = packet->client;
@@ -274,7 +310,7 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
         at_home = 1;
     }
     if (MF_LIKELY(i != NONE)) {
-        taken = submit(s, now_ns, in, out, i, ahead, at_home, &verdict, &reason);
+        taken = submit(s, now_ns, in, out, i, ahead, at_home, preference_in(in, appended), &verdict, &reason);
     } else if (s->clients.used == s->clients.capacity) {
         verdict = MF_V_CLIENTS_FULL;
         reason = MF_REASON_CLIENTS_FULL;

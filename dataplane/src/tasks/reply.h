@@ -3,8 +3,8 @@
 #ifndef MIDFLIGHT_REPLY_H
 #define MIDFLIGHT_REPLY_H
 
+#include "arguments.h"
 #include "shared/answer.h"
-#include "state.h"
 
 /* The arguments of rare packets' handlers. */
 struct call {
@@ -88,17 +88,25 @@ MF_RARE mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const str
     return MF_V_FOREIGN_EPOCH;
 }
 
-/* An ASSIGN to this address with room, or a new one: assignments to one executor share datagrams. */
-MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out, const struct mf_address *to)
+/* The last ASSIGN to this address, if an assignment with so many appended bytes fits, or a new one: assignments to one executor share
+ * datagrams. */
+MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out, const struct mf_address *to,
+                                              uint32_t appended)
 {
     for (uint32_t i = MF_ZERO; MF_LOOP(i < out->count && i < MF_OUT_MAX); i++) {
-        struct mf_out_packet *packet = &out->packet[i];
-        struct mf_header *header = header_of(packet);
-        if (header->operation == MF_OP_ASSIGN && header->count < MF_SLOTS_MAX && mf_address_equal(&packet->to, to))
-            return packet;
+        struct mf_out_packet *packet = &out->packet[out->count - 1 - i];
+        const struct mf_header *header = header_of(packet);
+        if (header->operation != MF_OP_ASSIGN || !mf_address_equal(&packet->to, to))
+            continue;
+        if (header->count >= MF_SLOTS_MAX ||
+            packet->length + packet->appended + sizeof(struct mf_assignment) + appended > MF_PACKET_MAX)
+            break;
+        packet->appended += appended;
+        return packet;
     }
     struct mf_out_packet *packet = next_packet(out, to, sizeof(struct mf_assign));
     put_header(s, packet->data, MF_OP_ASSIGN, 0, 0);
+    packet->appended = appended;
     return packet;
 }
 

@@ -124,10 +124,18 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     return WAIT_ASSIGNED;
 }
 
-/* One prefetch: like an ordinary wait, but it takes no task that was assigned before and is never parked. WAIT_OPEN means that it got
+/* Whether the ASSIGN that answers a prefetch might have no room for another task. It is the only answer: waits that it does not list got
  * nothing. */
+MF_INLINE int may_exceed(const struct mf_tasks *s, const struct mf_out *out, uint32_t given)
+{
+    return s->blocks.used != 0 && sizeof(struct mf_assign) + given * sizeof(struct mf_assignment) + out->packet[0].appended +
+                                          ASSIGNMENT_MAX > MF_PACKET_MAX;
+}
+
+/* One prefetch: like an ordinary wait, but it takes no task that was assigned before and is never parked. WAIT_OPEN means that it got
+ * nothing, perhaps because the ASSIGN is full. Of two repeats both have room: executors repeat no more in one packet. */
 MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call, const struct mf_wait *wait,
-                                          struct mf_assignment *a)
+                                          struct mf_assignment *a, int is_full)
 {
     uint32_t i = mf_net32(wait->slot), sequence = mf_net32(wait->sequence);
     mf_verdict named = name_slot(s, call->in, i, mf_net32(wait->generation), counter_of(call->in));
@@ -148,11 +156,13 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
         slot->heard_ns = call->now_ns;
         wait_anew(s, call->now_ns, i, sequence, ((const struct mf_retrieve *)call->in->data)->resources);
         slot->state = SLOT_FREE;
-    } else {
+    } else if (!is_full) {
         enum wait_state state = wait_again(s, call->now_ns, wait, slot, a);
         if (state != WAIT_OPEN)
             return state;
     }
+    if (is_full)
+        return WAIT_OPEN;
     uint32_t list = queue_find_apart(s, slot->resources);
     uint32_t task = s->stats.for_place == 0 ? NONE : take_from_place(s, i, list);
     if (task != NONE) {
@@ -168,6 +178,29 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
     assign(s, a, wait, call->now_ns, task, slot);
     queue_pop(s, list, task);
     return WAIT_ASSIGNED;
+}
+
+/* Counts the appended bytes of the last assignment in the datagram that is being written. If they exceed it, this sends the others, and the
+ * last begins another datagram; returns 1 then. */
+MF_RARE int append_or_move(struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA,
+                           const struct mf_assignment *last MF_IN_ARENA)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
+    MF_FROM_ARENA(last);
+    struct mf_out_packet *packet = &out->packet[out->count % MF_OUT_MAX];
+    uint32_t length = (uint32_t)((const uint8_t *)last - packet->data), bytes = appended_bytes(&last->task);
+    if (length + sizeof(*last) + packet->appended + bytes <= MF_PACKET_MAX) {
+        packet->appended += bytes;
+        return 0;
+    }
+    next_packet(out, &in->from, length);
+    put_header(s, packet->data, MF_OP_ASSIGN, (length - sizeof(struct mf_assign)) * ASSIGNMENTS_A_BYTE >> 16, 0);
+    packet = &out->packet[out->count % MF_OUT_MAX];
+    packet->appended = bytes;
+    MF_COPY((struct mf_assignment *)(packet->data + sizeof(struct mf_assign)), last);
+    return 1;
 }
 
 /* Lists the waits of a prefetch that got nothing. `open`: bit k is for its wait k. */
@@ -221,10 +254,11 @@ MF_RARE mf_verdict handle_retrieve_ahead(struct mf_tasks *s MF_IN_ARENA, uint64_
     const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign));
     uint32_t given = MF_ZERO, open = MF_ZERO;
+    out->packet[0].appended = 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < packet->header.count && k < MF_SLOTS_MAX); k++) {
-        enum wait_state state = take_wait_ahead(s, &call, &waits[k], &first[given]);
+        enum wait_state state = take_wait_ahead(s, &call, &waits[k], &first[given], may_exceed(s, out, given));
         if (MF_LIKELY(state == WAIT_ASSIGNED))
-            given++;
+            out->packet[0].appended += appended_bytes(&first[given++].task);
         else if (state == WAIT_OPEN)
             open |= 1u << k % MF_SLOTS_MAX;
         else if (state == WAIT_VOID)
@@ -255,17 +289,20 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
+    out->packet[0].appended = 0;
     do {
         s = MF_OPAQUE(s);
         enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next, out);
-        if (MF_LIKELY(state == WAIT_ASSIGNED))
+        if (MF_LIKELY(state == WAIT_ASSIGNED)) {
+            if (MF_UNLIKELY(s->blocks.used != 0) && append_or_move(s, in, out, next))
+                first = next = (struct mf_assignment *)(out->packet[out->count % MF_OUT_MAX].data + sizeof(struct mf_assign));
             next++;
-        else if (MF_UNLIKELY(state == WAIT_VOID))
+        } else if (MF_UNLIKELY(state == WAIT_VOID))
             out->note |= 1u << number_of(in, wait);
     } while (MF_UNLIKELY(MF_LOOP(++wait < end)));
     uint32_t bytes = (uint32_t)((uint8_t *)next - (uint8_t *)first);
     if (MF_LIKELY(bytes != 0))
-        put_header(s, first_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
+        put_header(s, next_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
                    bytes * ASSIGNMENTS_A_BYTE >> 16, 0);
     if (MF_UNLIKELY(out->note))
         return put_voids(s, in, out);
@@ -312,7 +349,8 @@ static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram
         return 0;
     if (records > 1 && retrieve_owes_both(s, in))
         return 1;
-    if (sizeof(struct mf_assign) + records * sizeof(struct mf_assignment) <= room)
+    uint32_t most = s->blocks.used == 0 ? sizeof(struct mf_assignment) : ASSIGNMENT_MAX;
+    if (sizeof(struct mf_assign) + records * most <= (room < MF_PACKET_MAX ? room : MF_PACKET_MAX))
         return 0;
     return s->levels_used != 0 || s->stats.for_place != 0 || may_repeat_assignments(s, in);
 }

@@ -47,7 +47,7 @@ static uint32_t find_or_add_source(struct mf_tasks *s, const struct mf_address *
     i = take_source(s);
     struct source *source = source_at(s, i);
     source->key = source_key(address);
-    source->clients = source->slots = source->tasks = 0;
+    source->clients = source->slots = source->tasks = source->blocks = 0;
     source_index_insert(s, source_bucket(s, source->key), i);
     return i;
 }

@@ -22,6 +22,7 @@
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
 #define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits last 9 years */
 #define PATIENCES 16     /* classes of patience: 1 ms, 2 ms, 4 ms, ... MF_PATIENCE_MAX */
+#define BLOCK_BYTES 120  /* bytes of an argument in one block */
 #define RECORDS_A_PAGE 64 /* never-used records that a level takes at once */
 
 /* STOPPING: assigned, and cancelled by its client. If its slot loses it, the record is freed instead of requeued. */
@@ -45,6 +46,21 @@ struct record {
     uint32_t submission; /* sequence of its SUBMIT, network byte order */
     struct mf_task_info info; /* as submitted, but `attempt` counts the attempts begun */
     uint32_t jid;        /* network byte order: the switch only copies it */
+};
+
+/* Part of an appended argument. */
+struct block {
+    uint32_t next; /* of the same argument, or in the list of free blocks */
+    uint32_t reserved;
+    uint8_t bytes[BLOCK_BYTES];
+};
+
+/* What a record has in place of its argument. On the wire `first` is reserved. */
+struct MF_WIRE appended {
+    uint16_t length; /* network byte order */
+    uint16_t reserved;
+    uint32_t first; /* its first block */
+    uint32_t reserved_too[2];
 };
 
 #define STATE_BITS 3ull
@@ -151,7 +167,8 @@ struct client {
     uint64_t heard_ns;
     uint64_t unwanted; /* key: tasks accepted up to it are no longer wanted */
     uint32_t probed;   /* sequence of its last PROBE */
-    uint32_t reserved[11];
+    uint32_t blocks;   /* of its tasks' arguments */
+    uint32_t reserved[10];
 
     uint32_t answer[MF_WINDOW]; /* bitmaps sent for its last sequences, at sequence % MF_WINDOW, for repeats (T8) */
 };
@@ -159,8 +176,7 @@ struct client {
 /* A sender address with records here, and the elements of each table that it holds (T14). */
 struct source {
     uint64_t key; /* see index.h */
-    uint32_t clients, slots, tasks;
-    uint32_t reserved;
+    uint32_t clients, slots, tasks, blocks;
     struct link link; /* `next` also in the list of free sources */
 };
 
@@ -235,7 +251,7 @@ struct mf_tasks {
     uint32_t room;          /* free records */
     uint32_t fresh_records; /* never-used records that the levels have taken */
     struct level_pool records[MF_LEVELS];
-    struct pool slots, clients, sources, places;
+    struct pool slots, clients, sources, places, blocks;
 
     /* Offsets of the arrays from the start of this struct; the records follow it directly. */
     uint64_t task_buckets_at;
@@ -245,6 +261,7 @@ struct mf_tasks {
     uint64_t tokens_at; /* in the records' order */
     uint64_t places_at, place_buckets_at, seats_at;
     uint64_t wishes_at; /* in the records' order */
+    uint64_t blocks_at;
     struct list patience[PATIENCES]; /* tasks that wait for places, by class */
 
     struct mf_tasks_stats stats;
@@ -297,6 +314,7 @@ MF_ARRAY(source_bucket_at, uint32_t, source_buckets_at)
 MF_ARRAY(place_at, struct place, places_at)
 MF_ARRAY(place_bucket_at, uint32_t, place_buckets_at)
 MF_ARRAY(seat_at, struct seat, seats_at)
+MF_ARRAY(block_at, struct block, blocks_at)
 
 /* The token of a record's SUBMIT, in network byte order. In a separate array, because the record fills its cache line. */
 MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)

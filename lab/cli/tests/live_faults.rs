@@ -12,7 +12,7 @@ use common::{
 };
 use midflight::Client;
 use midflight_net::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
-use midflight_wire::{Builder, Header, Operation, Register, Version};
+use midflight_wire::{Builder, Header, Operation, Register, VERSION, Version};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
@@ -414,7 +414,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
         world.switch.child.kill().unwrap();
         let said = std::io::read_to_string(stderr).unwrap();
         assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.contains("packets of another version than 3"), "{said}");
+        assert!(said.contains(&format!("packets of another version than {VERSION}")), "{said}");
     });
 }
 
@@ -424,7 +424,7 @@ fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next()
     each_engine(|world| {
         let other = world.lab.within(NEWCOMER, || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
         let later: SocketAddr = (world.lab.hosts()[3].ipv4, other.local_addr().unwrap().port()).into();
-        std::thread::spawn(move || answer_as_version_4(&other));
+        std::thread::spawn(move || answer_as_later_version(&other));
         let list = format!("{later},{}", address());
         let mut executor = command(&world.lab, NEWCOMER, &["executor", "--switch", &list, "--slots", "1"]);
         let mut executor = Running::spawn({
@@ -433,7 +433,7 @@ fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next()
         });
         let tasks = ["submit", "sleep", "2ms", "-n", "1000", "--json", "--switch", &list];
         let said = Said::from(command(&world.lab, CLIENT, &tasks).output().unwrap());
-        let line = format!("switch {later} speaks version 4 of the wire format");
+        let line = format!("switch {later} speaks version {} of the wire format", VERSION + 1);
         assert_eq!(said.stderr.matches(&line).count(), 1, "{said:?}");
         assert_all_ended(said, 1_000);
         let stderr = executor.child.stderr.take().unwrap();
@@ -443,9 +443,9 @@ fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next()
     });
 }
 
-fn answer_as_version_4(socket: &UdpSocket) {
+fn answer_as_later_version(socket: &UdpSocket) {
     let mut packet = [0; 2048];
     while let Ok((_, from)) = socket.recv_from(&mut packet) {
-        socket.send_to(Version { version: 4, ..Version::OURS }.as_bytes(), from).unwrap();
+        socket.send_to(Version { version: VERSION + 1, ..Version::OURS }.as_bytes(), from).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 fn datagram(number: u64) -> Vec<u8> {
     let mut bytes = vec![0; 32];
-    bytes[..4].copy_from_slice(&[b'M', b'F', 3, 1]);
+    bytes[..4].copy_from_slice(&[b'M', b'F', 4, 1]);
     bytes[24..].copy_from_slice(&number.to_be_bytes());
     bytes
 }

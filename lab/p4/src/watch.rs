@@ -97,7 +97,7 @@ impl Trace {
                     self.tasks.entry((token, sequence, index)).or_default().taken += 1;
                 }
             }
-            Some(Ok(Packet::Assign(_, assignments))) => {
+            Some(Ok(Packet::Assign(_, assignments, _))) => {
                 for task in assignments {
                     let name = (task.token.get() as u32, task.submission.get(), task.index);
                     self.tasks.entry(name).or_default().assigned += 1;

@@ -40,6 +40,8 @@ pub struct TasksConfig {
     pub levels: u32,
     /// Places of slots (T19): 1 to 64 Ki. Default 1,024.
     pub places: u32,
+    /// KiB for appended arguments: 8 to 2 Mi. Default 16,384.
+    pub arguments: u32,
     /// Silence after which an assigned task is requeued (T10); a parked slot is unparked after half of it. Default 1 s.
     #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
     pub lease_ns: Nanos,
@@ -63,6 +65,7 @@ impl Default for TasksConfig {
             clients: 65_536,
             levels: 8,
             places: 1024,
+            arguments: 16_384,
             lease_ns: SECOND,
             slot_idle_ns: 10 * SECOND,
             client_idle_ns: 60_000_000_000,
@@ -92,8 +95,8 @@ impl Program for TasksProgram {
 
     fn violated(_config: &TasksConfig) -> ConfigError {
         ConfigError(
-            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, places 1 to 65536, no time 0, \
-             and slot_idle and client_idle at least twice as long as cookie"
+            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, places 1 to 65536, \
+             arguments 8 to 2097152, no time 0, and slot_idle and client_idle at least twice as long as cookie"
                 .into(),
         )
     }
@@ -105,6 +108,7 @@ impl Program for TasksProgram {
             ("clients", Bound::Count(config.clients)),
             ("levels", Bound::Count(config.levels)),
             ("places", Bound::Count(config.places)),
+            ("arguments", Bound::Count(config.arguments)),
             ("lease", Bound::Time(config.lease_ns)),
             ("slot_idle", Bound::Time(config.slot_idle_ns)),
             ("client_idle", Bound::Time(config.client_idle_ns)),

@@ -2,8 +2,7 @@
 
 use crate::{Stats, Verdict};
 use midflight_wire::{
-    ARGUMENT_MAX, BY_REFERENCE, Header, MAGIC, Operation, Packet, Reject, Submit, TaskInfo, VERSION, VERSION_OPERATION,
-    Version, parse,
+    Header, MAGIC, Operation, Packet, Reject, Submit, TaskInfo, VERSION, VERSION_OPERATION, Version, parse,
 };
 use zerocopy::FromBytes;
 
@@ -22,8 +21,12 @@ pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Pa
     }
     let packet = parse(datagram);
     match packet {
-        Ok(Packet::Submit(_, tasks, _)) => check_tasks(tasks, levels)?,
-        Err(Reject::BadPriority | Reject::BadArgument) => check_tasks(tasks_of(header, datagram), levels)?,
+        Ok(Packet::Submit(_, tasks, ..)) => check_tasks(tasks, levels)?,
+        Err(Reject::BadPriority | Reject::BadArgument | Reject::Truncated | Reject::Trailing)
+            if operation == Operation::Submit =>
+        {
+            check_tasks(tasks_of(header, datagram), levels)?;
+        }
         _ => {}
     }
     packet.map_err(|reject| match reject {
@@ -64,7 +67,7 @@ fn check_tasks(tasks: &[TaskInfo], levels: u32) -> Result<(), Verdict> {
         if task.priority == 0 || u32::from(task.priority) > levels {
             return Err(Verdict::BadPriority);
         }
-        if usize::from(task.argument_length) > ARGUMENT_MAX && task.argument_length != BY_REFERENCE {
+        if !task.has_good_argument() {
             return Err(Verdict::BadArgument);
         }
     }

@@ -33,7 +33,6 @@ pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
     "no_op",
     "cookie",
     "stop",
-    "argument",
 ];
 
 /// Counts of a switch: `struct mf_tasks_stats`.
@@ -70,6 +69,10 @@ pub struct Stats {
     pub for_place: u32,
     /// Places known now.
     pub places: u32,
+    /// Blocks of 128 bytes that appended arguments take now.
+    pub argument_blocks: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// Totals of tasks since the start.

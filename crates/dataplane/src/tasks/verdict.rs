@@ -4,7 +4,7 @@ crate::verdicts! {
     /// A drop reason of `verdict.h` or `tasks_verdict.h`.
     Verdict {
         BadPriority Refused "bad_priority" "a task's priority is 0 or below the lowest level of this switch",
-        BadArgument Refused "bad_argument" "a task's argument length is neither 0 to 16 nor by reference",
+        BadArgument Refused "bad_argument" "a task's argument has a length that its form does not allow",
         ForeignEpoch Refused "foreign_epoch" "sent to a switch that ran here before; answered by RESET",
         ForeignSlot Partly "foreign_slot" "a slot that is not registered, or not any more; answered by RESET",
         SpoofedSlot Partly "spoofed_slot" "a slot that is registered at another address; answered by RESET",
@@ -20,6 +20,8 @@ crate::verdicts! {
         PlacesFull Partly "places_full" "a slot whose place found no room, and which is registered without it",
         NoPlace Partly "no_place" "a task that prefers a place without slots, and was accepted without preference",
         QueueShare Partly "queue_share" "a task of an address that holds its share of the queue, returned to its client",
+        ArgumentsFull Partly "arguments_full" "a task whose argument found no room, returned to its client",
+        ArgumentsShare Partly "arguments_share" "a task of an address whose arguments hold their share, returned to its client",
         ClientsShare Partly "clients_share" "a SUBMIT of a new client of an address that holds its share of the clients",
         SlotsShare Partly "slots_share" "a slot of an address that holds its share of the slots",
         NotQueued Partly "not_queued" "a task to cancel that the switch does not have (any more)",

@@ -1,7 +1,7 @@
 //! Fetches blobs over connections that are kept for reuse.
 
 use super::PROGRESS_BYTES;
-use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK, STATUS_REFUSED};
+use super::format::{Answer, Greeting, Request, STATUS_OK, STATUS_REFUSED};
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
 use midflight_tasks::blob::{Asked, BlobSecret, Ends};
@@ -47,8 +47,6 @@ pub(crate) enum FetchError {
     Forged(SocketAddr),
     #[error("{length} bytes exceed {max}")]
     TooLarge { length: u32, max: u32 },
-    #[error("{length} bytes cannot be in a pack: the task's client is of another version, or forges")]
-    NotPacked { length: u32 },
     #[error("{length} bytes were not kept: {source}")]
     NotKept { length: u32, source: SpillError },
 }
@@ -79,37 +77,23 @@ impl Sink for SpillFile {
 
 struct Wanted {
     secret: BlobSecret,
-    /// Offset in a pack; `None`: a whole blob.
-    offset: Option<u32>,
-    /// Least number of bytes.
     length: u32,
-    /// Largest number of bytes.
-    most: u32,
 }
 
 impl Wanted {
-    fn whole(blob: &BlobRef) -> Self {
-        let length = blob.length.get();
-        Self { secret: blob.into(), offset: None, length, most: length }
-    }
-
-    fn part(blob: &BlobRef, most: u32) -> Self {
-        Self { most, offset: Some(blob.offset().unwrap_or(0)), ..Self::whole(blob) }
-    }
-
-    fn request(&self, connection: &Connection, nonce: u64) -> Vec<u8> {
+    fn request(&self, connection: &Connection, nonce: u64) -> Request {
         let Connection { ends, challenge, requests: earlier, .. } = *connection;
-        let asked = Asked { ends, challenge, earlier, nonce, offset: 0, most: 0 };
-        let Some(offset) = self.offset else {
-            return Request::new(OPERATION_WHOLE, self.secret, &asked).as_bytes().to_vec();
-        };
-        let part = Part { offset: offset.into(), most: self.most.into() };
-        let request = Request::new(OPERATION_PART, self.secret, &Asked { offset, most: self.most, ..asked });
-        [request.as_bytes(), part.as_bytes()].concat()
+        Request::new(self.secret, &Asked { ends, challenge, earlier, nonce })
     }
 
     fn is_proved(&self, connection: &Connection, nonce: u64, answer: &Answer) -> bool {
         self.secret.answer_proof(nonce, connection.ends, answer.length.get()) == answer.proof.get()
+    }
+}
+
+impl From<&BlobRef> for Wanted {
+    fn from(blob: &BlobRef) -> Self {
+        Self { secret: blob.into(), length: blob.length.get() }
     }
 }
 
@@ -123,7 +107,7 @@ struct Connection {
     requests: u64,
 }
 
-pub(super) fn server(ip: IpAddr, blob: &BlobRef) -> SocketAddr {
+fn server(ip: IpAddr, blob: &BlobRef) -> SocketAddr {
     SocketAddr::new(ip, blob.port.get())
 }
 
@@ -145,20 +129,12 @@ impl Fetcher {
             return Err(FetchError::TooLarge { length, max });
         }
         let mut bytes = Vec::with_capacity((length as usize).min(FIRST_ALLOCATION));
-        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::whole(blob)).map(|()| bytes)
-    }
-
-    /// Fetches up to `most` bytes of a pack from the start of `blob` on.
-    pub(crate) fn fetch_part(&self, ip: IpAddr, blob: &BlobRef, most: u32) -> Result<Vec<u8>, FetchError> {
-        let mut bytes = Vec::new(); // the answer may be much shorter than `most`
-        self.fetch_into(&mut bytes, server(ip, blob), &Wanted::part(blob, most))?;
-        bytes.shrink_to_fit();
-        Ok(bytes)
+        self.fetch_into(&mut bytes, server(ip, blob), &blob.into()).map(|()| bytes)
     }
 
     /// Like [`Self::fetch`], into an empty file, without a length limit.
     pub(crate) fn fetch_to_file(&self, ip: IpAddr, blob: &BlobRef, file: &mut SpillFile) -> Result<(), FetchError> {
-        self.fetch_into(file, server(ip, blob), &Wanted::whole(blob))
+        self.fetch_into(file, server(ip, blob), &blob.into())
     }
 
     /// The answer begins within the progress timeout, retries included.
@@ -261,7 +237,7 @@ fn ask(
     let (nonce, mut answer) = (rand::random(), Answer::new_zeroed());
     let request = wanted.request(&connection, nonce);
     connection.requests += 1;
-    let asked = connection.stream.write_all(&request);
+    let asked = connection.stream.write_all(request.as_bytes());
     let answered = asked.and_then(|()| {
         let mut reader = Within { stream: &connection.stream, deadline };
         reader.read_exact(answer.as_mut_bytes())
@@ -273,7 +249,7 @@ fn ask(
         _ if !answer.start.is_ours() => Err(FetchError::NotABlobServer(address)),
         STATUS_REFUSED => Err(FetchError::Gone),
         STATUS_OK if !wanted.is_proved(&connection, nonce, &answer) => Err(FetchError::Forged(address)),
-        STATUS_OK if !(expected..=wanted.most).contains(&got) => Err(FetchError::Length { expected, got }),
+        STATUS_OK if expected != got => Err(FetchError::Length { expected, got }),
         STATUS_OK => Ok((connection, got)),
         _ => Err(FetchError::NotABlobServer(address)),
     }

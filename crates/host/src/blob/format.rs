@@ -1,20 +1,17 @@
 //! The format of requests for blobs and of their answers. Integers are in network byte order. The server speaks first; then a connection
 //! carries any number of requests in sequence:
 //!
-//! | greeting, 16 bytes | | request, 32 or 40 bytes | | answer, 16 bytes, then the bytes | |
+//! | greeting, 16 bytes | | request, 32 bytes | | answer, 16 bytes, then the bytes | |
 //! |---|---|---|---|---|---|
 //! | magic "MB" | 16 bits | magic "MB" | 16 bits | magic "MB" | 16 bits |
-//! | version 2 | 8 bits | version 2 | 8 bits | version 2 | 8 bits |
-//! | status: 0 welcome, 1 no place for more | 8 bits | operation: 1 a whole blob, 2 a part of a pack | 8 bits | status: 0 here it is, 1 not here | 8 bits |
+//! | version 3 | 8 bits | version 3 | 8 bits | version 3 | 8 bits |
+//! | status: 0 welcome, 1 no place for more | 8 bits | operation: 1 | 8 bits | status: 0 here it is, 1 not here | 8 bits |
 //! | reserved, 0 | 32 bits | reserved, 0 | 32 bits | length of what follows | 32 bits |
 //! | challenge, random | 64 bits | name | 64 bits | proof | 64 bits |
 //! | | | nonce, random | 64 bits | | |
 //! | | | proof | 64 bits | | |
-//! | | | operation 2: offset in bytes | 32 bits | | |
-//! | | | operation 2: bytes at most, from 1 on | 32 bits | | |
 //!
-//! A part ends at the current end of the pack. A pack cannot be fetched whole, nor a blob in parts. With a status other than 0, challenge,
-//! length and proof are 0, and the server closes the connection.
+//! With a status other than 0, challenge, length and proof are 0, and the server closes the connection.
 //!
 //! An id is random and secret: it is not sent here, because another process may have the port by now. The request carries a name instead.
 //! Both ends prove that they know the id, each by a hash of the other's fresh random number and of both ends' addresses as each sees them.
@@ -24,7 +21,7 @@
 //! | | k1 | of |
 //! |---|---|---|
 //! | name | 1 | nothing |
-//! | proof of a request | 2 | challenge, requests before this one on the connection (64 bits), nonce, offset and bytes at most (32 bits each; 0 for a whole blob), ends |
+//! | proof of a request | 2 | challenge, requests before this one on the connection (64 bits), nonce, ends |
 //! | proof of an answer | 3 | nonce, length, ends |
 //!
 //! *Ends* are IP address (128 bits; IPv4 mapped to IPv6) and port of the server, then of the client.
@@ -34,9 +31,8 @@ use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 2] = *b"MB";
-const VERSION: u8 = 2;
-pub(super) const OPERATION_WHOLE: u8 = 1;
-pub(super) const OPERATION_PART: u8 = 2;
+const VERSION: u8 = 3;
+pub(super) const OPERATION_FETCH: u8 = 1;
 /// In a greeting and in an answer: success.
 pub(super) const STATUS_OK: u8 = 0;
 /// In a greeting: no free connection. In an answer: no such blob.
@@ -69,14 +65,6 @@ pub(super) struct Request {
     proof: U64,
 }
 
-/// Follows a request for a part.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub(super) struct Part {
-    pub(super) offset: U32,
-    pub(super) most: U32,
-}
-
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Answer {
@@ -106,16 +94,15 @@ impl Greeting {
 }
 
 impl Request {
-    pub(super) fn new(operation: u8, secret: BlobSecret, asked: &Asked) -> Self {
+    pub(super) fn new(secret: BlobSecret, asked: &Asked) -> Self {
         let (name, nonce, proof) = (secret.request_name(), asked.nonce, secret.request_proof(asked));
-        let (start, reserved) = (Start::new(operation), 0.into());
+        let (start, reserved) = (Start::new(OPERATION_FETCH), 0.into());
         Self { start, reserved, name: name.into(), nonce: nonce.into(), proof: proof.into() }
     }
 
     /// Whether the client knows the id. `next` describes the connection before this request.
-    pub(super) fn is_proved(&self, secret: BlobSecret, next: &Asked, part: Option<&Part>) -> bool {
-        let (offset, most) = part.map_or((0, 0), |part| (part.offset.get(), part.most.get()));
-        secret.request_proof(&Asked { nonce: self.nonce.get(), offset, most, ..*next }) == self.proof.get()
+    pub(super) fn is_proved(&self, secret: BlobSecret, next: &Asked) -> bool {
+        secret.request_proof(&Asked { nonce: self.nonce.get(), ..*next }) == self.proof.get()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Serves the blobs of a [`BlobStore`]: one thread, one task per connection.
 
-use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request};
+use super::format::{Answer, Greeting, OPERATION_FETCH, Request};
 use super::{BlobStore, Closing, Content, PROGRESS_BYTES, Piece};
 use crate::error::Error;
 use midflight_connections::{ConnectionPlace, listen};
@@ -102,28 +102,21 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionP
     let options = store.options();
     let [server, client] = [stream.local_addr(), stream.peer_addr()].map(|end| end.map_err(broken));
     let (ends, challenge) = (Ends { server: server?, client: client? }, rand::random());
-    let mut next = Asked { ends, challenge, earlier: 0, nonce: 0, offset: 0, most: 0 };
+    let mut next = Asked { ends, challenge, earlier: 0, nonce: 0 };
     write(stream, Greeting::welcome(challenge).as_bytes(), options.progress_timeout).await?;
     let mut patience = (options.request_timeout, Closing::Silent);
-    while let Some((request, part)) = read_request(stream, patience, options.request_timeout).await? {
+    while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
         let here =
             |secret: BlobSecret, length| Answer::here(length, secret.answer_proof(request.nonce.get(), ends, length));
         let may = |secret| {
-            let is_proved = request.is_proved(secret, &next, part.as_ref());
+            let is_proved = request.is_proved(secret, &next);
             if is_proved {
                 place.progress();
             }
             is_proved
         };
-        let is_here = match &part {
-            None => {
-                send_whole(stream, store.find(request.name.get(), may), here, options.progress_timeout, place).await?
-            }
-            Some(part) => {
-                send_part(stream, store.find_part(request.name.get(), may, part), here, options.progress_timeout)
-                    .await?
-            }
-        };
+        let found = store.find(request.name.get(), may);
+        let is_here = send(stream, found, here, options.progress_timeout, place).await?;
         if !is_here {
             return write(stream, Answer::not_here().as_bytes(), options.progress_timeout).await;
         }
@@ -134,7 +127,7 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &ConnectionP
     Ok(())
 }
 
-async fn send_whole(
+async fn send(
     stream: &mut TcpStream,
     found: Option<(BlobSecret, Arc<Content>)>,
     here: impl Fn(BlobSecret, u32) -> Answer,
@@ -146,18 +139,6 @@ async fn send_whole(
     for index in 0..blob.pieces().len() {
         send_piece(stream, &blob, index, within, place).await?;
     }
-    Ok(true)
-}
-
-async fn send_part(
-    stream: &mut TcpStream,
-    found: Option<(BlobSecret, Vec<u8>)>,
-    here: impl Fn(BlobSecret, u32) -> Answer,
-    within: Duration,
-) -> Result<bool, Closing> {
-    let Some((secret, part)) = found else { return Ok(false) };
-    let whole = [here(secret, part.len() as u32).as_bytes(), &part].concat();
-    write(stream, &whole, within).await?;
     Ok(true)
 }
 
@@ -204,34 +185,22 @@ async fn read_chunk(blob: Arc<Content>, index: usize, at: u64) -> Result<Vec<u8>
     })
 }
 
-/// Reads a request and its part, if any: the first byte within `patience`, the rest within `whole_within`. `None` if the client has left.
+/// Reads a request: the first byte within `patience`, the rest within `whole_within`. `None` if the client has left.
 async fn read_request(
     stream: &mut TcpStream,
     (patience, closing): (Duration, Closing),
     whole_within: Duration,
-) -> Result<Option<(Request, Option<Part>)>, Closing> {
+) -> Result<Option<Request>, Closing> {
     let mut request = Request::new_zeroed();
     let first = timeout(patience, stream.read(request.as_mut_bytes())).await.map_err(|_late| closing)?;
     let length = first.map_err(broken)?;
     if length == 0 {
         return Ok(None);
     }
-    let part = timeout(whole_within, finish_request(stream, &mut request, length)).await;
-    Ok(Some((request, part.map_err(|_late| Closing::Late)??)))
-}
-
-async fn finish_request(stream: &mut TcpStream, request: &mut Request, length: usize) -> Result<Option<Part>, Closing> {
-    stream.read_exact(&mut request.as_mut_bytes()[length..]).await.map_err(broken)?;
-    match request.start.code {
-        _ if !request.start.is_ours() => Err(Closing::Malformed),
-        OPERATION_WHOLE => Ok(None),
-        OPERATION_PART => {
-            let mut part = Part::new_zeroed();
-            stream.read_exact(part.as_mut_bytes()).await.map_err(broken)?;
-            Ok(Some(part))
-        }
-        _ => Err(Closing::Malformed),
-    }
+    let rest = timeout(whole_within, stream.read_exact(&mut request.as_mut_bytes()[length..])).await;
+    rest.map_err(|_late| Closing::Late)?.map_err(broken)?;
+    let is_good = request.start.is_ours() && request.start.code == OPERATION_FETCH;
+    if is_good { Ok(Some(request)) } else { Err(Closing::Malformed) }
 }
 
 async fn write(stream: &mut TcpStream, bytes: &[u8], within: Duration) -> Result<(), Closing> {

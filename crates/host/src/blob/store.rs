@@ -1,8 +1,6 @@
 //! The blobs that a client or an executor keeps for others to fetch.
 
 use super::counters::{BlobCounters, Counts};
-use super::format::Part;
-use super::pack::Pack;
 use super::{BlobOptions, Content};
 use crate::driver::lock;
 use crate::spill::SpillRoom;
@@ -35,36 +33,21 @@ struct Kept {
 
 impl Kept {
     /// Inserts under this id, or a random one if it is taken.
-    fn insert(&mut self, known: Option<u64>, held: Held) -> BlobSecret {
+    fn insert(&mut self, known: Option<u64>, content: Arc<Content>) -> BlobSecret {
         let mut secret = BlobSecret::new(known.unwrap_or_else(rand::random));
         while self.blobs.contains_key(&secret.request_name()) {
             secret = BlobSecret::new(rand::random());
         }
-        self.blobs.insert(secret.request_name(), Blob { held, secret, since: Instant::now() });
+        self.blobs.insert(secret.request_name(), Blob { content, secret, since: Instant::now() });
         secret
     }
 }
 
 #[derive(Debug)]
 struct Blob {
-    held: Held,
+    content: Arc<Content>,
     secret: BlobSecret,
     since: Instant,
-}
-
-#[derive(Clone, Debug)]
-enum Held {
-    Whole(Arc<Content>),
-    Pack(Arc<Pack>),
-}
-
-impl Held {
-    fn in_memory(&self) -> usize {
-        match self {
-            Self::Whole(content) => content.in_memory(),
-            Self::Pack(pack) => pack.len(),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -121,59 +104,23 @@ impl BlobStore {
         if timeout.timed_out() {
             return Err(StoreFull);
         }
-        let secret = kept.insert(known, Held::Whole(content));
+        let secret = kept.insert(known, content);
         kept.bytes += length;
         Ok(BlobLease { store: Arc::clone(self), secret, length: in_all as u32 })
     }
 
-    pub(super) fn keep_pack(self: &Arc<Self>, pack: &Arc<Pack>) -> BlobLease {
-        let secret = lock(&self.kept).insert(None, Held::Pack(Arc::clone(pack)));
-        BlobLease { store: Arc::clone(self), secret, length: 0 }
-    }
-
-    /// Counts bytes that are about to be added to a pack.
-    pub(super) fn reserve(&self, bytes: usize) -> Result<(), StoreFull> {
-        let mut kept = lock(&self.kept);
-        if kept.bytes + bytes > self.options.max_bytes {
-            return Err(StoreFull);
-        }
-        kept.bytes += bytes;
-        Ok(())
-    }
-
+    /// The blob, if `may` accepts its secret.
     pub(super) fn find(&self, name: u64, may: impl Fn(BlobSecret) -> bool) -> Option<(BlobSecret, Arc<Content>)> {
-        let found = self.held(name, may).and_then(|(secret, held)| match held {
-            Held::Whole(content) => Some((secret, content)),
-            Held::Pack(_) => None,
-        });
+        let found = lock(&self.kept).blobs.get(&name).map(|blob| (blob.secret, Arc::clone(&blob.content)));
+        let found = found.filter(|(secret, _)| may(*secret));
         self.counts.asked(found.is_some());
         found
-    }
-
-    /// At least one byte, if `may` accepts the secret.
-    pub(super) fn find_part(
-        &self,
-        name: u64,
-        may: impl Fn(BlobSecret) -> bool,
-        part: &Part,
-    ) -> Option<(BlobSecret, Vec<u8>)> {
-        let found = self.held(name, may).and_then(|(secret, held)| match held {
-            Held::Pack(pack) => Some((secret, pack.part(part.offset.get(), part.most.get())?)),
-            Held::Whole(_) => None,
-        });
-        self.counts.asked(found.is_some());
-        found
-    }
-
-    fn held(&self, name: u64, may: impl Fn(BlobSecret) -> bool) -> Option<(BlobSecret, Held)> {
-        let found = lock(&self.kept).blobs.get(&name).map(|blob| (blob.secret, blob.held.clone()));
-        found.filter(|(secret, _)| may(*secret))
     }
 
     fn remove(&self, secret: BlobSecret) {
         let mut kept = lock(&self.kept);
         if let Some(blob) = kept.blobs.remove(&secret.request_name()) {
-            kept.bytes -= blob.held.in_memory();
+            kept.bytes -= blob.content.in_memory();
             self.room.notify_all();
         }
     }
@@ -184,7 +131,7 @@ impl BlobStore {
         let old: Vec<u64> = old.map(|(name, _)| *name).collect();
         for name in &old {
             if let Some(blob) = kept.blobs.remove(name) {
-                kept.bytes -= blob.held.in_memory();
+                kept.bytes -= blob.content.in_memory();
             }
         }
         if !old.is_empty() {
@@ -219,7 +166,7 @@ pub(crate) struct BlobLease {
 impl BlobLease {
     /// The reference for a packet. `port` is the server's.
     pub(crate) fn reference(&self, port: u16) -> BlobRef {
-        BlobRef { id: self.secret.id().into(), length: self.length.into(), port: port.into(), at: 0.into() }
+        BlobRef { id: self.secret.id().into(), length: self.length.into(), port: port.into(), reserved: 0.into() }
     }
 }
 

@@ -3,7 +3,7 @@
 mod proofs;
 
 use super::fetch::FetchError;
-use super::format::{Answer, Greeting, OPERATION_PART, OPERATION_WHOLE, Part, Request, STATUS_OK};
+use super::format::{Answer, Greeting, Request, STATUS_OK};
 use super::*;
 use midflight_connections::testing::{PATIENCE, connect};
 use midflight_tasks::blob::{Asked, BlobSecret, Ends};
@@ -33,8 +33,8 @@ fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
     (store, server, address)
 }
 
-const NOT_HERE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
-const NO_PLACE: &[u8] = b"MB\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0";
+const NOT_HERE: &[u8] = b"MB\x03\x01\0\0\0\0\0\0\0\0\0\0\0\0";
+const NO_PLACE: &[u8] = b"MB\x03\x01\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// A greeted connection.
 struct Open {
@@ -71,20 +71,9 @@ fn answer_to(stream: &TcpStream, request: &Request, id: u64, length: u32) -> Ans
 
 impl Open {
     fn request(&mut self, id: u64) -> Vec<u8> {
-        let asked = self.asked(0, 0);
-        Request::new(OPERATION_WHOLE, BlobSecret::new(id), &asked).as_bytes().to_vec()
-    }
-
-    fn request_part(&mut self, id: u64, offset: u32, most: u32) -> Vec<u8> {
-        let (asked, part) = (self.asked(offset, most), Part { offset: offset.into(), most: most.into() });
-        [Request::new(OPERATION_PART, BlobSecret::new(id), &asked).as_bytes(), part.as_bytes()].concat()
-    }
-
-    fn asked(&mut self, offset: u32, most: u32) -> Asked {
-        let ends = ends_of_client(&self.stream);
-        let earlier = self.requests;
+        let (ends, challenge, earlier) = (ends_of_client(&self.stream), self.challenge, self.requests);
         self.requests += 1;
-        Asked { ends, challenge: self.challenge, earlier, nonce: 99, offset, most }
+        Request::new(BlobSecret::new(id), &Asked { ends, challenge, earlier, nonce: 99 }).as_bytes().to_vec()
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -132,7 +121,7 @@ fn blobs_are_fetched_until_their_lease_ends() {
 #[test]
 fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
     let (store, _server, address) = serve(patient());
-    for wrong in ["GET / HTTP/1.1\r\n", "MB\x01\x01", "MB\x02\x03"] {
+    for wrong in ["GET / HTTP/1.1\r\n", "MB\x02\x01", "MB\x03\x02"] {
         let mut open = open(1, address);
         open.write(format!("{wrong:.<32}").as_bytes());
         assert!(ends_with(&open.stream, b""));
@@ -151,33 +140,11 @@ fn t11_an_unknown_name_ends_the_connection_and_is_counted() {
 }
 
 #[test]
-fn t11_a_part_that_is_not_in_a_pack_ends_the_connection_and_is_counted() {
-    let (store, server, address) = serve(patient());
-    let packs = Packs::new(Arc::clone(&store));
-    let (_lease, packed) = packs.add(&[7; 20], server.port()).unwrap();
-    let whole = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
-    let blob = whole.reference(server.port()).id.get();
-    for (id, offset, most) in
-        [(packed.id.get(), 32, 1), (packed.id.get(), u32::MAX, 1), (packed.id.get(), 0, 0), (blob, 0, 10)]
-    {
-        let mut open = open(1, address);
-        let request = open.request_part(id, offset, most);
-        open.write(&request);
-        assert!(ends_with(&open.stream, NOT_HERE), "{id} {offset} {most}");
-    }
-    let mut open = open(1, address);
-    let request = open.request(packed.id.get());
-    open.write(&request);
-    assert!(ends_with(&open.stream, NOT_HERE), "a pack is no blob");
-    assert_eq!((store.counters().unknown, store.counters().served), (5, 0));
-}
-
-#[test]
-fn t11_a_request_for_a_part_that_does_not_end_is_late() {
+fn t11_a_request_that_does_not_end_is_late() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     let mut open = open(1, address);
-    let request = open.request_part(7, 0, 1);
-    open.write(&request[..39]);
+    let request = open.request(7);
+    open.write(&request[..31]);
     assert!(ends_with(&open.stream, b""));
     assert_eq!(store.counters().late, 1);
 }
@@ -348,7 +315,7 @@ fn a_request_or_an_answer_that_breaks_off_is_counted() {
 fn a_fetch_from_who_answers_byte_by_byte_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), at: 0.into() };
+    let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), reserved: 0.into() };
     std::thread::spawn(move || {
         let (mut stream, request) = accept(&listener);
         stream.write_all(answer_to(&stream, &request, 7, 1_000_000).as_bytes()).unwrap();
@@ -364,9 +331,9 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
 fn a_server_of_another_version_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let reference = BlobRef { id: 7.into(), length: 4.into(), port: port.into(), at: 0.into() };
+    let reference = BlobRef { id: 7.into(), length: 4.into(), port: port.into(), reserved: 0.into() };
     std::thread::scope(|scope| {
-        scope.spawn(|| listener.accept().unwrap().0.write_all(b"MB\x03\0............").unwrap());
+        scope.spawn(|| listener.accept().unwrap().0.write_all(b"MB\x04\0............").unwrap());
         let error = Fetcher::new(PATIENCE).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX).unwrap_err();
         assert!(error.to_string().contains("of this version"), "{error}");
     });
@@ -376,7 +343,7 @@ fn a_server_of_another_version_is_named() {
 fn a_fetch_from_who_says_nothing_says_that_it_timed_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), at: 0.into() };
+    let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), reserved: 0.into() };
     let error = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference, RESULT_BLOB_MAX).unwrap_err().to_string();
     assert!(error.contains("timed out"), "{error}");
 }

@@ -113,7 +113,7 @@ impl DurableClient {
         let blobs = BlobStore::new(BlobOptions { max_bytes: options.arguments_max, ..BlobOptions::default() });
         let mut leases = HashMap::new();
         for saved in left.iter().flat_map(|left| &left.tasks) {
-            if let Argument::ByReference(blob) = Argument::of(&saved.info)
+            if let Argument::ByReference(blob) = Argument::of(&saved.info, None)
                 && let Some(bytes) = argument(saved)
             {
                 let kept = blobs.keep_as(Some(blob.id.get()), Arc::new(bytes), Duration::ZERO);
@@ -296,7 +296,7 @@ impl DurableClient {
                 Event::Lost { key, why } => happened.push(Happened::Ended(key.0, Err(lost(why)))),
                 Event::Cancelled { key, .. } => happened.push(Happened::Ended(key.0, Err(TaskError::Cancelled.into()))),
                 Event::OtherVersion { switch, version } => warn_of_version(switch, version),
-                Event::NotCancelled { .. } | Event::SeenAs(_) | Event::Part { .. } => {}
+                Event::NotCancelled { .. } | Event::SeenAs(_) | Event::Part { .. } | Event::NeedsReference { .. } => {}
             }
         }
         happened

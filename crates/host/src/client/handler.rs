@@ -2,7 +2,7 @@
 
 use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
-use crate::blob::{FetchError, Fetcher};
+use crate::blob::{BlobStore, FetchError, Fetcher};
 use crate::driver::{Handler, warn_of_version};
 use crate::error::Error;
 use crate::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
@@ -12,6 +12,7 @@ use midflight_wire::{BlobRef, Status};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) struct ResultHandler {
     local: SocketAddr,
@@ -24,6 +25,8 @@ pub(crate) struct ResultHandler {
     parts: Vec<(Arc<JobState>, usize, Vec<u8>)>,
     fetches: Arc<Fetches<IpAddr, Fetch>>,
     room: Arc<Room>,
+    /// Serve arguments at this port.
+    blobs: (Arc<BlobStore>, u16),
 }
 
 struct Expected {
@@ -53,9 +56,14 @@ pub(crate) struct Places {
 }
 
 impl ResultHandler {
-    pub(crate) fn new(local: SocketAddr, fetches: Arc<Fetches<IpAddr, Fetch>>, room: Arc<Room>) -> Self {
+    pub(crate) fn new(
+        local: SocketAddr,
+        fetches: Arc<Fetches<IpAddr, Fetch>>,
+        room: Arc<Room>,
+        blobs: (Arc<BlobStore>, u16),
+    ) -> Self {
         let (jobs, changed) = (BTreeMap::new(), Vec::new());
-        Self { local, seen_as: None, jobs, changed, parts: Vec::new(), fetches, room }
+        Self { local, seen_as: None, jobs, changed, parts: Vec::new(), fetches, room, blobs }
     }
 
     pub(crate) fn seen_as(&self) -> Option<SocketAddr> {
@@ -110,6 +118,18 @@ impl ResultHandler {
         }
     }
 
+    /// Keeps the argument of a task until it ends, for executors to fetch.
+    fn serve(&mut self, client: &mut Client, key: TaskKey, argument: Arc<Vec<u8>>) {
+        let Some((first, expected)) = self.jobs.range_mut(..=key.0).next_back() else { return };
+        let (index, (blobs, port)) = ((key.0 - first) as usize, &self.blobs);
+        let lease = blobs.keep(argument, Duration::ZERO).ok();
+        client.refer(key, lease.as_ref().map(|lease| lease.reference(*port)));
+        if expected.leases.len() <= index {
+            expected.leases.resize(index + 1, None);
+        }
+        expected.leases[index] = lease.map(Arc::new);
+    }
+
     fn saw_address(&mut self, seen: SocketAddr) {
         if seen.port() != self.local.port() {
             tracing::warn!(
@@ -136,6 +156,7 @@ impl Handler<Client> for ResultHandler {
             Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
             Event::Save(_) => {}             // this client is not durable
+            Event::NeedsReference { key, argument } => self.serve(client, key, argument),
             Event::SwitchChanged { switch, epoch, resubmitted } => {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
             }

@@ -1,7 +1,7 @@
 //! Handles the protocol's events: each run goes to the thread of its function, and its result comes back.
 
 use super::{ExecutorDriver, Status};
-use crate::blob::{ArgumentCounts, Arguments, BlobLease, BlobStore, Content};
+use crate::blob::{Arguments, BlobLease, BlobStore, Content};
 use crate::cancellation::CancellationToken;
 use crate::clock;
 use crate::counted::{CountedResources, Holding};
@@ -105,8 +105,8 @@ impl RunHandler {
         self.overruns
     }
 
-    pub(crate) fn arguments(&self) -> ArgumentCounts {
-        self.runner.arguments.counts()
+    pub(crate) fn argument_fetches(&self) -> u64 {
+        self.runner.arguments.fetches()
     }
 
     /// Suppresses further results, such as those of killed commands. The switch reassigns the tasks after the lease (T10).
@@ -116,12 +116,12 @@ impl RunHandler {
     }
 
     fn run(&mut self, executor: &mut Executor, run: Run) {
-        let argument = Argument::of(&run.task);
+        let argument = Argument::of(&run.task, run.appended.clone());
         let function = self.function_of(&run);
         match (function, argument) {
             (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
-            (Some(Function::Inline(call)), argument) => match self.runner.at_hand(&run, &argument) {
-                Some(bytes) => self.call_here(executor, &run, &*call, &bytes),
+            (Some(Function::Inline(call)), argument) => match at_hand(&argument) {
+                Some(bytes) => self.call_here(executor, &run, &*call, bytes),
                 None => self.give_to_worker(executor, run, call, argument),
             },
             (Some(Function::Sleep), Argument::Inline { bytes, length }) => {
@@ -133,6 +133,9 @@ impl RunHandler {
                     }
                     Err(message) => self.finish(executor, run.key, Ended::failed(message)),
                 }
+            }
+            (Some(Function::Sleep), Argument::Appended(bytes)) => {
+                self.finish(executor, run.key, Ended::failed(no_duration(SLEEP, bytes.len())));
             }
             (Some(Function::Sleep), Argument::ByReference(blob)) => {
                 let message = no_duration(SLEEP, blob.length.get() as usize);
@@ -175,13 +178,14 @@ impl RunHandler {
     fn give_to_worker(&mut self, executor: &mut Executor, run: Run, call: Arc<Call>, argument: Argument) {
         let runner = Arc::clone(&self.runner);
         let token = CancellationToken::default();
-        self.running.insert(run.key, token.clone());
+        let key = run.key;
+        self.running.insert(key, token.clone());
         let work = Box::new(move || {
             let ended = runner.run(&*call, &runner.context_of(&run, token), &argument);
-            runner.finish(run.key, ended);
+            runner.finish(key, ended);
         });
         if !self.workers.run(work) {
-            self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+            self.finish(executor, key, Ended::now(EndStatus::Abandoned));
         }
     }
 
@@ -191,8 +195,8 @@ impl RunHandler {
         let token = CancellationToken::default();
         self.running.insert(run.key, token.clone());
         let (runner, context) = (Arc::clone(&self.runner), self.runner.context_of(&run, token));
-        if let Some(bytes) = runner.at_hand(&run, &argument) {
-            return runner.start(&*call, context, bytes.into_owned());
+        if let Some(bytes) = at_hand(&argument) {
+            return runner.start(&*call, context, bytes.to_vec());
         }
         let work = Box::new(move || match runner.argument(&context, &argument) {
             Some(bytes) => runner.start(&*call, context, bytes.into_owned()),
@@ -263,9 +267,6 @@ impl Handler<Executor> for RunHandler {
         match event {
             Event::Run(run) => self.run(executor, run),
             Event::Stop(run) => self.stop(executor, run),
-            Event::Argument { client, name, tag, bytes } => {
-                self.runner.arguments.came_along(client, name, tag, bytes);
-            }
             Event::Settled { run, delivered } => {
                 self.leases.remove(&run);
                 if !delivered {
@@ -298,6 +299,15 @@ impl Handler<Executor> for RunHandler {
             self.note_time(run, &end);
             executor.finish(now, run, end);
         }
+    }
+}
+
+/// The argument, unless it is by reference.
+fn at_hand(argument: &Argument) -> Option<&[u8]> {
+    match argument {
+        Argument::Inline { bytes, length } => Some(&bytes[..usize::from(*length)]),
+        Argument::Appended(bytes) => Some(bytes),
+        Argument::ByReference(_) => None,
     }
 }
 
@@ -344,16 +354,9 @@ impl Runner {
         }
     }
 
-    fn at_hand<'a>(&self, run: &Run, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
-        match argument {
-            Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
-            Argument::ByReference(blob) => self.arguments.at_hand(run.client, blob).map(Cow::Owned),
-        }
-    }
-
     fn argument<'a>(&self, context: &TaskContext, argument: &'a Argument) -> Option<Cow<'a, [u8]>> {
         match argument {
-            Argument::Inline { bytes, length } => Some(bytes[..usize::from(*length)].into()),
+            Argument::Inline { .. } | Argument::Appended(_) => at_hand(argument).map(Cow::Borrowed),
             Argument::ByReference(blob) => {
                 let fetched = self.arguments.get(context.client, blob);
                 fetched.inspect_err(|error| self.arguments.warn_not_fetched(context.client, error)).ok().map(Cow::Owned)

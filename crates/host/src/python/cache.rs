@@ -273,7 +273,7 @@ mod tests {
     fn t8_a_client_that_is_gone_occupies_all_slots_for_two_fetches_and_not_one_after_the_other() {
         let silent = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = silent.local_addr().unwrap().port();
-        let reference = BlobRef { id: 7.into(), length: 10.into(), port: port.into(), at: 0.into() };
+        let reference = BlobRef { id: 7.into(), length: 10.into(), port: port.into(), reserved: 0.into() };
         let (counters, never) = (Arc::<Counters>::default(), CancellationToken::never());
         let cache = Cache::new(Memory::new(1 << 20), Duration::from_millis(500), Arc::clone(&counters));
         let begin = std::sync::Barrier::new(16);

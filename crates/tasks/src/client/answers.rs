@@ -197,6 +197,11 @@ impl Client {
         }
         self.probe.answered();
         self.switches.keeps_no_record = Known::from_number(ack.known) == Some(Known::NoRecord);
+        // A pipeline, whose entries have no room for longer arguments.
+        let appends = !self.switches.keeps_no_record;
+        if self.switches.appends.replace(appends) != Some(appends) && !appends {
+            self.take_back_appended();
+        }
         if self.switches.keeps_no_record {
             self.tokens.take_halves();
             self.probe.tasks.clear();

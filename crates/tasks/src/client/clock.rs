@@ -34,8 +34,9 @@ impl Client {
     }
 
     fn may_submit_then(&self) -> bool {
-        let waiting = self.table.front(List::Returned).or(self.table.front(List::Fresh)).is_some();
-        waiting && self.flights.may_submit() && !self.is_barred()
+        let first = self.table.front(List::Returned).or(self.table.front(List::Fresh));
+        let may_go = |at| self.table.get(at).appended.is_none() || self.switches.appends.is_some();
+        first.is_some_and(may_go) && self.flights.may_submit() && !self.is_barred()
     }
 
     pub(super) fn watch_switch(&mut self, now: Nanos) {

@@ -27,8 +27,6 @@ pub struct Counters {
     pub sent: u64,
     /// Attempts named in STOPs, counted each time.
     pub stops: u64,
-    /// Arguments pushed to the probable executor.
-    pub arguments_sent_along: u64,
     /// SUBMITs and CANCELs sent again.
     pub retransmitted: u64,
     /// PROBEs sent again.

@@ -4,6 +4,7 @@ use super::{Saved, TaskKey};
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. With a result by
 /// reference, or of a durable client, `Completed` is provisional until [`super::Client::fetched`].
@@ -21,7 +22,7 @@ pub enum Event {
         /// The value, or the failure's message.
         result: Outcome,
         /// Durations of the task's phases.
-        timing: Timing,
+        timing: TaskTiming,
     },
     /// A running attempt returns a part of its task. May repeat, even if a later attempt runs the whole task.
     Part {
@@ -51,6 +52,14 @@ pub enum Event {
     NotCancelled {
         /// Key of the task.
         key: TaskKey,
+    },
+    /// The switch takes no appended arguments. The driver serves this one and calls [`super::Client::refer`], once or more often
+    /// for a task.
+    NeedsReference {
+        /// Key of the task.
+        key: TaskKey,
+        /// The argument.
+        argument: Arc<Vec<u8>>,
     },
     /// The switch answered for the first time, restarted, or another switch answers.
     SwitchChanged {
@@ -127,7 +136,7 @@ impl std::fmt::Display for LostWhy {
 
 /// Durations of a task's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Timing {
+pub struct TaskTiming {
     /// Time of [`super::Client::submit`] (client's clock).
     pub submitted: Nanos,
     /// Time at which it was first sent, after any wait for the window (client's clock).

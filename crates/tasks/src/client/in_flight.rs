@@ -274,12 +274,17 @@ impl Flights {
     }
 
     pub(super) fn cancels(&self) -> Vec<u32> {
-        self.ring
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| matches!(f, Some(InFlight { request: Request::Cancel(_), .. })))
-            .map(|(place, _)| self.base.wrapping_add(place as u32))
-            .collect()
+        self.sequences(|request| matches!(request, Request::Cancel(_)))
+    }
+
+    pub(super) fn submits(&self) -> Vec<u32> {
+        self.sequences(|request| matches!(request, Request::Submit { .. }))
+    }
+
+    fn sequences(&self, is_meant: impl Fn(&Request) -> bool) -> Vec<u32> {
+        let places = (0_u32..).zip(&self.ring);
+        let meant = places.filter(|(_, flight)| flight.as_ref().is_some_and(|flight| is_meant(&flight.request)));
+        meant.map(|(place, _)| self.base.wrapping_add(place)).collect()
     }
 
     pub(super) fn has_cancel(&self) -> bool {

@@ -1,12 +1,10 @@
 //! The client: submits tasks to a switch and matches executors' completions.
 //!
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` and `cookie` handle the switch's, `completions` the
-//! executors', and `token` checks proofs; `clock` has the timers; `along` pushes arguments; `transitions` changes tasks' states;
-//! `durable` resumes them. The data is in `table`, `in_flight`, `probe`, `switches` and `acks`. `docs/internals/tasks.md` ("The
+//! executors', and `token` checks proofs; `clock` has the timers; `transitions` changes tasks' states; `durable` resumes them. The data is in `table`, `in_flight`, `probe`, `switches` and `acks`. `docs/internals/tasks.md` ("The
 //! client") explains the protocol.
 
 mod acks;
-mod along;
 mod answers;
 mod clock;
 mod completions;
@@ -31,24 +29,25 @@ mod tests;
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
 pub use durable::{Marks, Resumption, Saved, SavedName, SavedState};
-pub use events::{CancelledHow, Event, LostWhy, Outcome, Timing};
+pub use events::{CancelledHow, Event, LostWhy, Outcome, TaskTiming};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use acks::{Acks, Report};
-use along::SendAlong;
 use in_flight::{Cancellation, Flights};
 use midflight_endpoint::{Backoff, Deadlines, Endpoint, Nanos, RoundTrip};
-use midflight_wire::{AckState, Packet, Reject, parse};
+use midflight_wire::{AckState, BY_REFERENCE, BlobRef, Packet, Reject, parse};
 use probe::Probe;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use stopping::Stopping;
 use switches::Switches;
 use table::{Cancel, Record, State, Table};
 use token::Tokens;
+use zerocopy::IntoBytes;
 
 /// A packet is too long for the path if it times out this often while the switch answers others. That takes about 8 s, as the
 /// timeout grows and the others are mostly PROBEs, one in 100 ms.
@@ -74,7 +73,6 @@ pub struct Client {
     deadlines: Deadlines,
     fetches: HashMap<u64, Report>,
     acks: Acks,
-    along: SendAlong,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
     /// The driver asked whether a switch answers.
@@ -106,7 +104,6 @@ impl Client {
             deadlines: Deadlines::default(),
             fetches: HashMap::new(),
             acks: Acks::default(),
-            along: SendAlong::default(),
             events: VecDeque::new(),
             seen_as: None,
             is_asking: false,
@@ -139,6 +136,9 @@ impl Client {
             record.attempts_left = task.attempts.saturating_sub(1);
             record.retry_failed = task.retry_failed;
             record.prefer = task.prefer;
+            if let Argument::Appended(bytes) = &task.argument {
+                record.appended = Some(Arc::clone(bytes));
+            }
             record.timeout = task.timeout.unwrap_or(Nanos::MAX);
             let at = self.table.insert(record);
             self.start_clock(now, at);
@@ -196,6 +196,24 @@ impl Client {
             self.table.remove(at);
         } else {
             self.retry_or_lose(now, at, report.attempt, LostWhy::FetchFailed);
+        }
+    }
+
+    /// The driver serves a task's argument, which the switch does not take, or has no room for it (`None`): the task is lost.
+    pub fn refer(&mut self, key: TaskKey, blob: Option<BlobRef>) {
+        let Some(at) = self.table.by_key(key.0) else { return };
+        let record = self.table.get_mut(at);
+        if record.appended.take().is_none() {
+            return;
+        }
+        if let Some(blob) = blob {
+            record.info.argument_length = BY_REFERENCE;
+            record.info.argument.copy_from_slice(blob.as_bytes());
+            self.submit_again(at);
+        } else {
+            self.events.push_back(Event::Lost { key, why: LostWhy::Abandoned });
+            self.counters.lost += 1;
+            self.table.remove(at);
         }
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Switches {
     expected: Nanos,
     /// PROBEs then name no tasks, and the client submits overdue tasks again.
     pub(super) keeps_no_record: bool,
+    /// Whether it takes appended arguments; `None` until it answers a PROBE.
+    pub(super) appends: Option<bool>,
     other_versions: BTreeSet<(usize, u8)>,
     /// Earliest time at which a new cookie may repeat all packets.
     resend_from: [Nanos; 2],
@@ -72,6 +74,7 @@ impl Switches {
             answered: None,
             expected: now,
             keeps_no_record: false,
+            appends: None,
             other_versions: BTreeSet::new(),
             resend_from: [now; 2],
             failback_at: now,
@@ -156,6 +159,7 @@ impl Switches {
         }
         switch.epoch = epoch;
         self.keeps_no_record = false;
+        self.appends = None;
         self.holder.replace((self.asked, epoch)).is_some()
     }
 

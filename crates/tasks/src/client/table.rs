@@ -8,6 +8,7 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 /// Names that a task keeps; a completion under any of them counts.
 const NAMES_MAX: usize = 4;
@@ -63,6 +64,8 @@ pub(super) struct Record {
     pub(super) key: u64,
     /// As sent; `attempt` counts the earlier attempts.
     pub(super) info: TaskInfo,
+    /// The argument, if it is appended.
+    pub(super) appended: Option<Arc<Vec<u8>>>,
     pub(super) jid: u32,
     pub(super) prefer: Option<Preference>,
     pub(super) attempts_left: u32,
@@ -94,6 +97,7 @@ impl Record {
         Self {
             key,
             info,
+            appended: None,
             jid,
             prefer: None,
             attempts_left: 0,
@@ -213,7 +217,8 @@ impl Table {
 
     pub(super) fn remove(&mut self, at: u32) {
         self.unlink(at);
-        let record = &self.records[at as usize];
+        let record = &mut self.records[at as usize];
+        record.appended = None;
         let (names, named) = (record.names, usize::from(record.named));
         self.by_key.remove(&record.key);
         for name in &names[..named] {

@@ -2,7 +2,10 @@
 
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
-use midflight_wire::{ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
+use midflight_wire::{
+    APPENDED, APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo,
+};
+use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Identifies a task in this client; unique, counted from 0.
@@ -33,7 +36,7 @@ pub struct Task {
 }
 
 /// The argument of a task.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     /// In the packet.
     Inline {
@@ -42,6 +45,8 @@ pub enum Argument {
         /// Length in bytes, at most 16.
         length: u8,
     },
+    /// In the packet, behind the records: 17 to [`APPENDED_MAX`] bytes.
+    Appended(Arc<Vec<u8>>),
     /// The driver keeps it, and executors fetch it there over TCP.
     ByReference(BlobRef),
 }
@@ -58,9 +63,12 @@ impl Argument {
         Some(Self::Inline { bytes, length: u8::try_from(argument.len()).ok()? })
     }
 
-    /// The argument of a task's record.
+    /// The argument of a task's record, or what was appended for it.
     #[must_use]
-    pub fn of(task: &TaskInfo) -> Self {
+    pub fn of(task: &TaskInfo, appended: Option<Arc<Vec<u8>>>) -> Self {
+        if let Some(appended) = appended {
+            return Self::Appended(appended);
+        }
         if task.argument_length == BY_REFERENCE {
             let (blob, _) = BlobRef::read_from_prefix(&task.argument).expect("a reference is as long as an argument");
             return Self::ByReference(blob);
@@ -93,6 +101,10 @@ impl Task {
                 argument[..length_used].copy_from_slice(&bytes[..length_used]);
                 *length
             }
+            Argument::Appended(bytes) => {
+                argument[..2].copy_from_slice(&(bytes.len() as u16).to_be_bytes());
+                APPENDED
+            }
             Argument::ByReference(blob) => {
                 argument.copy_from_slice(blob.as_bytes());
                 BY_REFERENCE
@@ -116,6 +128,9 @@ impl Task {
         match &self.argument {
             Argument::Inline { length, .. } if usize::from(*length) > ARGUMENT_MAX => {
                 Err(SubmitError::ArgumentTooLong { index, length: *length })
+            }
+            Argument::Appended(bytes) if !(ARGUMENT_MAX + 1..=APPENDED_MAX).contains(&bytes.len()) => {
+                Err(SubmitError::CannotAppend { index, length: bytes.len() })
             }
             Argument::ByReference(blob) if blob.length.get() > ARGUMENT_BLOB_MAX => {
                 Err(SubmitError::BlobTooLong { index, length: blob.length.get() })
@@ -153,6 +168,14 @@ pub enum SubmitError {
         index: usize,
         /// Its length in bytes.
         length: u8,
+    },
+    /// An argument that cannot be appended.
+    #[error("task {index}: an argument of {length} bytes cannot be appended: pass it inline or by reference")]
+    CannotAppend {
+        /// Index of the task in the call.
+        index: usize,
+        /// Its length in bytes.
+        length: usize,
     },
     /// An argument by reference that is too long.
     #[error("task {index}: an argument of {length} bytes exceeds {ARGUMENT_BLOB_MAX}: split it")]

@@ -123,7 +123,6 @@ impl Client {
     /// which the new switch detects repeats (T8).
     pub(super) fn change_switch(&mut self, now: Nanos, epoch: u32) {
         let was_another = self.switches.settle(epoch);
-        self.along.switch_changed();
         let mut resubmitted = 0;
         let resumed = self.keep_resumed();
         while let Some(at) = self.table.front(List::Open) {

@@ -1,18 +1,14 @@
 //! Writes packets.
 
-use super::Client;
 use super::in_flight::{Cancellation, Held, Request};
 use super::table::{List, State};
+use super::{Client, Event};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, CANCEL_MAX, Cancel, Probe, SUBMIT_MAX, Submit};
+use midflight_wire::{Builder, CANCEL_MAX, Cancel, PACKET_MAX, Preference, Probe, SUBMIT_MAX, Submit, TaskInfo};
 use std::net::SocketAddr;
 
 impl Client {
     pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        // Before the SUBMIT, so that the argument arrives before the task.
-        if let Some(executor) = self.along.transmit(buffer) {
-            return Some(executor);
-        }
         let to_switch = self.resend(now, buffer) || self.cancel_some(now, buffer) || self.submit_some(now, buffer) || {
             self.probe.ready && {
                 self.ask(now, buffer);
@@ -113,7 +109,7 @@ impl Client {
         false
     }
 
-    /// Up to 32 tasks of one job with the same placement preference, repeated submissions first.
+    /// As many tasks of one job with the same placement preference as fit, at most 32; repeated submissions first.
     fn write_submit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         if now < self.backoff.until() || !self.flights.may_submit() {
             return false;
@@ -122,16 +118,22 @@ impl Client {
         else {
             return false;
         };
-        if !self.may_go() {
+        if !self.may_append(list) || !self.may_go() {
             return false;
         }
         let mut records = [0; SUBMIT_MAX];
         let mut count = 0;
         let (mut jid, mut prefer) = (0, None);
+        let mut bytes = size_of::<Submit>() + size_of::<Preference>();
         while count < SUBMIT_MAX
             && let Some(at) = self.table.front(list)
             && (count == 0 || (self.table.get(at).jid, self.table.get(at).prefer) == (jid, prefer))
         {
+            bytes += size_of::<TaskInfo>() + self.table.get(at).info.appended_bytes();
+            let may_append = self.table.get(at).appended.is_none() || self.switches.appends == Some(true);
+            if bytes > PACKET_MAX || !may_append {
+                break;
+            }
             (jid, prefer) = (self.table.get(at).jid, self.table.get(at).prefer);
             self.table.unlink(at);
             let record = self.table.get_mut(at);
@@ -148,6 +150,37 @@ impl Client {
         true
     }
 
+    /// Whether the first task of a list may be sent with its argument. At a switch that takes none, the driver must serve it.
+    fn may_append(&mut self, list: List) -> bool {
+        while let Some(at) = self.table.front(list)
+            && let Some(argument) = self.table.get(at).appended.clone()
+        {
+            match self.switches.appends {
+                Some(true) => return true,
+                Some(false) => {
+                    self.table.unlink(at);
+                    self.events.push_back(Event::NeedsReference { key: self.table.get(at).key(), argument });
+                }
+                None => {
+                    self.probe.ready |= !self.probe.awaits_answer();
+                    return false;
+                }
+            }
+        }
+        self.table.front(list).is_some()
+    }
+
+    /// Takes back the SUBMITs that the switch refuses for their arguments.
+    pub(super) fn take_back_appended(&mut self) {
+        for sequence in self.flights.submits() {
+            let tasks: Vec<u32> = self.table.sent_in(sequence).map(|(_, at)| at).collect();
+            if tasks.iter().any(|&at| self.table.get(at).appended.is_some()) {
+                self.drop_flight(sequence);
+                tasks.into_iter().for_each(|at| self.submit_again(at));
+            }
+        }
+    }
+
     /// Writes a SUBMIT of tasks with the same placement preference, and returns their number.
     pub(super) fn build_submit(&self, sequence: u32, jid: u32, records: &[u32], buffer: &mut Vec<u8>) -> u8 {
         let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
@@ -155,6 +188,8 @@ impl Client {
         let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
         let mut packet = Builder::new(buffer, &fixed);
         records.iter().for_each(|&at| packet.push(&self.table.get(at).info));
+        let appended = records.iter().filter_map(|&at| self.table.get(at).appended.as_ref());
+        appended.for_each(|argument| packet.append(argument));
         if let Some(prefer) = records.first().and_then(|&at| self.table.get(at).prefer) {
             packet.prefer(&prefer.on_the_wire());
         }

@@ -6,11 +6,12 @@ use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
-    Argument, Assign, Assignment, Completed, Cookie, NoOp, Piece, Reason, Registered, Released, Reset, RunName,
-    SlotName, VERSION, Wait,
+    APPENDED_MAX, Appendix, Assign, Assignment, Completed, Cookie, NoOp, PACKET_MAX, Reason, Registered, Released,
+    Reset, RunName, SlotName, VERSION, Wait,
 };
-use std::net::SocketAddr;
-use zerocopy::IntoBytes;
+
+/// Bytes of the longest assignment.
+const ASSIGNMENT_MAX: usize = size_of::<Assignment>() + APPENDED_MAX;
 
 /// Accepted leases. Below 3 ms a lease cannot be kept, and above an hour it has no effect.
 const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
@@ -120,14 +121,21 @@ impl Executor {
         }
     }
 
-    pub(super) fn on_assign(&mut self, now: Nanos, assign: &Assign, assignments: &[Assignment]) {
+    pub(super) fn on_assign(
+        &mut self,
+        now: Nanos,
+        assign: &Assign,
+        assignments: &[Assignment],
+        mut appendix: Appendix<'_>,
+    ) {
         let epoch = assign.header.epoch.get();
         if !self.is_present(epoch) {
             return;
         }
         let is_polled = self.link.poll.is_some();
         for assignment in assignments {
-            if let Some((run, round_trip)) = self.slots.assign(now, epoch, is_polled, assignment) {
+            let appended = appendix.next(&assignment.task);
+            if let Some((run, round_trip)) = self.slots.assign(now, epoch, is_polled, assignment, appended) {
                 if let Some(round_trip) = round_trip {
                     self.link.round_trip.sample(round_trip);
                 }
@@ -146,12 +154,14 @@ impl Executor {
                 self.report.counters.stale_assignments += 1;
             }
         }
-        self.answered_ahead(now, assign.header.sequence.get());
+        let appended: usize = assignments.iter().map(|assignment| assignment.task.appended_bytes()).sum();
+        let is_full = size_of::<Assign>() + size_of_val(assignments) + appended + ASSIGNMENT_MAX > PACKET_MAX;
+        self.answered_ahead(now, assign.header.sequence.get(), is_full);
     }
 
     /// Returns whether a response to prefetch waits with this number was expected.
-    fn answered_ahead(&mut self, now: Nanos, number: u32) -> bool {
-        let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number)).flatten() else {
+    fn answered_ahead(&mut self, now: Nanos, number: u32, is_full: bool) -> bool {
+        let Some(answered) = (number != 0).then(|| self.slots.answered_ahead(now, number, is_full)).flatten() else {
             return false;
         };
         self.link.heard(now);
@@ -177,7 +187,7 @@ impl Executor {
         if !self.is_present(no_op.header.epoch.get()) {
             return;
         }
-        if self.answered_ahead(now, no_op.header.sequence.get()) {
+        if self.answered_ahead(now, no_op.header.sequence.get(), false) {
             self.report.counters.polls_ahead += 1;
             return;
         }
@@ -212,18 +222,6 @@ impl Executor {
         for one in completed {
             self.completions.acknowledge(now, one, &mut self.report);
         }
-    }
-
-    /// Rejects an argument whose length does not match its pieces.
-    pub(super) fn on_argument(&mut self, client: SocketAddr, said: &Argument, pieces: &[Piece]) {
-        let (length, room) = (said.length.get() as usize, pieces.as_bytes());
-        if length.div_ceil(size_of::<Piece>()) != pieces.len() {
-            self.report.counters.rejected += 1;
-            return;
-        }
-        self.report.counters.arguments_came_along += 1;
-        let (name, tag, bytes) = (said.name.get(), said.tag, room[..length].to_vec());
-        self.report.events.push_back(Event::Argument { client, name, tag, bytes });
     }
 
     /// Each record proves knowledge of the SUBMIT's token, which only the client, the switch and the executors of that SUBMIT

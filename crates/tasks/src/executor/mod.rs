@@ -420,8 +420,9 @@ impl Endpoint for Executor {
         match packet {
             Packet::CompleteAck(_, completed) => self.on_complete_ack(now, completed),
             Packet::Stop(_, names) => self.on_stop(names),
-            Packet::Argument(said, pieces) => self.on_argument(from, said, pieces),
-            Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
+            Packet::Assign(assign, assignments, appendix) if from_switch => {
+                self.on_assign(now, assign, assignments, appendix);
+            }
             Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
             Packet::Cookie(cookie) if from_switch => self.on_cookie(now, cookie),
             Packet::Reset(reset, waits) if from_switch => self.on_reset(now, reset, waits),

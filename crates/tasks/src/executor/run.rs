@@ -1,12 +1,12 @@
 //! The interface between an executor and its driver: tasks to run, their ends, and other events.
 
-use crate::blob::TAG_BYTES;
 use crate::proof::Token;
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Identifies a run; unique in an executor.
@@ -83,12 +83,14 @@ pub struct BundleCounts {
 }
 
 /// A task to run now. It takes its slot until [`super::Executor::finish`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// For [`super::Executor::finish`].
     pub key: RunKey,
     /// Function, argument, priority and attempt (from 1).
     pub task: TaskInfo,
+    /// The argument, if it was appended.
+    pub appended: Option<Arc<Vec<u8>>>,
     /// The task's user.
     pub uid: u32,
     /// The task's job.
@@ -146,18 +148,6 @@ pub enum Event {
     /// The client stops this run: call [`super::Executor::finish`] soon, with [`Status::Cancelled`], or with the result if it
     /// ended by itself. Once per run.
     Stop(RunKey),
-    /// A client pushed the argument of a task that will probably follow. The sender is unverified: use it only for a task of a
-    /// client at this address, whose reference has this name and decrypts the bytes ([`crate::blob`]).
-    Argument {
-        /// Source address.
-        client: SocketAddr,
-        /// [`crate::blob::argument_name`], unverified.
-        name: u64,
-        /// Tag of [`crate::blob::seal_argument`], unverified.
-        tag: [u8; TAG_BYTES],
-        /// The encrypted bytes.
-        bytes: Vec<u8>,
-    },
     /// The driver may drop this run's result by reference: the client has it, or it was given up.
     Settled {
         /// The run of the result.
@@ -254,8 +244,6 @@ pub struct Counters {
     pub foreign: u64,
     /// Acknowledgements ignored: completion unknown, or not from its client.
     pub unknown_acks: u64,
-    /// Arguments pushed by clients (or an impostor).
-    pub arguments_came_along: u64,
     /// Runs that their client stopped.
     pub stops: u64,
     /// STOP records ignored: no such run, stopped already, or not from its client.
@@ -267,7 +255,7 @@ pub struct Counters {
 impl Counters {
     /// All counters by name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 31] {
+    pub fn named(&self) -> [(&'static str, u64); 30] {
         [
             ("runs", self.runs),
             ("finished", self.finished),
@@ -296,7 +284,6 @@ impl Counters {
             ("other_versions", self.other_versions),
             ("foreign", self.foreign),
             ("unknown_acks", self.unknown_acks),
-            ("arguments_came_along", self.arguments_came_along),
             ("stops", self.stops),
             ("unknown_stops", self.unknown_stops),
             ("unknown_finishes", self.unknown_finishes),

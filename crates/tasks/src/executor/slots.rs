@@ -19,6 +19,7 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, RunName, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -98,6 +99,7 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 struct Given {
     assignment: Assignment,
+    appended: Option<Arc<Vec<u8>>>,
     epoch: u32,
     arrived: Nanos,
     asked: Nanos,
@@ -351,6 +353,7 @@ impl Slots {
         epoch: u32,
         is_polled: bool,
         assignment: &Assignment,
+        appended: Option<&[u8]>,
     ) -> Option<(Option<Run>, Option<Nanos>)> {
         let Assignment { slot, generation, sequence, .. } = *assignment;
         let local = self.asking(&Wait { slot, generation, sequence })?;
@@ -367,9 +370,10 @@ impl Slots {
         if is_polled {
             slot.extra.remember(assignment);
         }
-        let given = Given { assignment: *assignment, epoch, arrived: now, asked: slot.asked };
+        let appended = appended.map(|argument| Arc::new(argument.to_vec()));
+        let given = Given { assignment: *assignment, appended, epoch, arrived: now, asked: slot.asked };
         if self.has_worker() {
-            return Some((Some(self.begin(now, local, &given)), round_trip));
+            return Some((Some(self.begin(now, local, given)), round_trip));
         }
         self.enter(local, State::Ready);
         self.ready.push_back((local, given));
@@ -382,19 +386,19 @@ impl Slots {
         self.ready.is_empty() && self.census.working() < most
     }
 
-    fn begin(&mut self, now: Nanos, local: u32, given: &Given) -> Run {
-        let Given { assignment, epoch, arrived, asked } = given;
+    fn begin(&mut self, now: Nanos, local: u32, given: Given) -> Run {
+        let Given { assignment, appended, epoch, arrived, asked } = given;
         let token = Token::new(assignment.token.get());
         let held = Held {
             token,
             name: task_name(&token.run_name(assignment.submission.get(), assignment.index)),
             address: assignment.address.into(),
-            epoch: *epoch,
+            epoch,
             submission: assignment.submission.get(),
             index: assignment.index,
             attempt: assignment.task.attempt,
             waited_us: assignment.waited_us.get(),
-            arrived: *arrived,
+            arrived,
             stopped: false,
         };
         self.by_task.insert(held.name, local);
@@ -406,13 +410,14 @@ impl Slots {
         let run = Run {
             key: RunKey { slot: local, run: slot.run },
             task: assignment.task,
+            appended,
             uid: assignment.uid.get(),
             jid: assignment.jid.get(),
             client: held.address,
             token,
             waited_us: held.waited_us,
-            arrived: *arrived,
-            asked: *asked,
+            arrived,
+            asked,
             bundles: slot.bundles.only(required),
         };
         self.enter(local, State::Running);

@@ -209,7 +209,7 @@ mod tests {
     };
 
     fn reference(id: u64) -> BlobRef {
-        BlobRef { id: id.into(), length: 256.into(), port: 12_345.into(), at: 0.into() }
+        BlobRef { id: id.into(), length: 256.into(), port: 12_345.into(), reserved: 0.into() }
     }
 
     fn argument(options: &PythonCallOptions, shared: u64) -> Vec<u8> {

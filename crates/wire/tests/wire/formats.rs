@@ -105,8 +105,9 @@ fn of_tasks() -> Format {
         ("MF_DURABLE", DURABLE),
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
         ("MF_ARGUMENT_BLOB_MAX", u64::from(ARGUMENT_BLOB_MAX)),
-        ("MF_PACK_UNIT", PACK_UNIT.into()),
-        ("MF_PIECES_MAX", PIECES_MAX as u64),
+        ("MF_APPENDED", APPENDED.into()),
+        ("MF_APPENDED_MAX", APPENDED_MAX as u64),
+        ("MF_APPENDED_UNIT", APPENDED_UNIT as u64),
         ("MF_RESULT_BLOB_MAX", u64::from(RESULT_BLOB_MAX)),
         ("MF_OP_VERSION", u64::from(VERSION_OPERATION)),
     ]);

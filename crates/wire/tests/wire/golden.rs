@@ -46,8 +46,13 @@ fn task(tid: u32, priority: u8) -> TaskInfo {
     }
 }
 
+fn task_with_appended(tid: u32) -> TaskInfo {
+    let appended = Appended { length: 17.into(), reserved: [0; 14] };
+    TaskInfo { argument_length: APPENDED, argument: zerocopy::transmute!(appended), ..task(tid, 8) }
+}
+
 fn task_by_reference(tid: u32) -> TaskInfo {
-    let blob = BlobRef { id: 0xB10B.into(), length: 1_000_000.into(), port: 4243.into(), at: 0.into() };
+    let blob = BlobRef { id: 0xB10B.into(), length: 1_000_000.into(), port: 4243.into(), reserved: 0.into() };
     TaskInfo { argument_length: BY_REFERENCE, argument: zerocopy::transmute!(blob), ..task(tid, 8) }
 }
 
@@ -73,28 +78,29 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
     vec![
         (
             "submit",
-            "A client's first SUBMIT, again, with its cookie: job 7 of user 1000, one task with an argument inside and one by reference. For 50 ms they wait for place 1234.",
+            "A client's first SUBMIT, again, with its cookie: job 7 of user 1000, three tasks: with an argument inside, appended, and by reference. For 50 ms they wait for place 1234.",
             Owned::Submit(
                 Submit {
-                    header: Header { epoch: 0.into(), ..header(Op::Submit, 2, 1) },
+                    header: Header { epoch: 0.into(), ..header(Op::Submit, 3, 1) },
                     client: CLIENT.into(),
                     cookie: CLIENTS_COOKIE.into(),
                     token: TOKEN.into(),
                     uid: 1000.into(),
                     jid: 7.into(),
                 },
-                vec![task(0, 1), task_by_reference(1)],
+                vec![task(0, 1), task_with_appended(1), task_by_reference(2)],
+                b"seventeen letters\0\0\0\0\0\0\0".to_vec(),
                 Some(Preference { place: 0x4d2.into(), patience_ms: 50.into() }),
             ),
         ),
         (
             "submit_ack",
-            "The queue had room for the first task only.",
+            "The queue had room for the first two tasks only.",
             Owned::SubmitAck(SubmitAck {
-                header: header(Op::SubmitAck, 2, 1),
+                header: header(Op::SubmitAck, 3, 1),
                 client: CLIENT.into(),
-                taken: 0b01.into(),
-                not_taken: 0b10.into(),
+                taken: 0b011.into(),
+                not_taken: 0b100.into(),
                 reason: Reason::Full as u8,
                 reserved: r3,
                 room: 0.into(),
@@ -152,7 +158,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         ),
         (
             "assign",
-            "Slot 100 gets the first task of the SUBMIT, which waited for 250 us.",
+            "Slot 100 gets the second task of the SUBMIT, which waited for 250 us, with its argument.",
             Owned::Assign(
                 Assign { header: header(Op::Assign, 1, 0) },
                 vec![Assignment {
@@ -161,14 +167,15 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     generation: 0x6E64.into(),
                     sequence: 1.into(),
                     waited_us: 250.into(),
-                    task: TaskInfo { attempt: 1, ..task(0, 1) },
+                    task: TaskInfo { attempt: 1, ..task_with_appended(1) },
                     uid: 1000.into(),
                     jid: 7.into(),
                     address: address("[2001:db8::1]:50000"),
                     submission: 1.into(),
-                    index: 0,
+                    index: 1,
                     reserved: r3,
                 }],
+                b"seventeen letters\0\0\0\0\0\0\0".to_vec(),
             ),
         ),
         (
@@ -284,26 +291,12 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "The client asks that executor to stop it.",
             Owned::Stop(Stop { header: header(Op::Stop, 1, 0) }, vec![RunName::new(STOP_PROOF, 1, 0)]),
         ),
-        (
-            "argument",
-            "The client sends that executor 17 bytes that it probably needs.",
-            Owned::Argument(
-                Argument {
-                    header: Header { count: 2, ..Header::new(Op::Argument, 0, 0) },
-                    name: 0x0102_0304_0506_0708.into(),
-                    tag: *b"a tag of sixteen",
-                    length: 17.into(),
-                    reserved: 0.into(),
-                },
-                vec![Piece { bytes: *b"seventeen letter" }, Piece { bytes: *b"s\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }],
-            ),
-        ),
-        ("version", "The sender speaks version 3.", Owned::Version(Version::OURS)),
+        ("version", "The sender speaks version 4.", Owned::Version(Version::OURS)),
     ]
 }
 
 fn hidden_result() -> BlobRef {
-    BlobRef { id: HIDDEN_ID.into(), length: 1_000_000.into(), port: 4243.into(), at: 0.into() }
+    BlobRef { id: HIDDEN_ID.into(), length: 1_000_000.into(), port: 4243.into(), reserved: 0.into() }
 }
 
 fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8>) {

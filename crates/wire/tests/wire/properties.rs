@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::cmp::Ordering;
 use std::mem::offset_of;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Offsets in every header.
 const VERSION_BYTE: usize = offset_of!(Header, version);
@@ -57,7 +57,6 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape::<NoOp, Wait>(Op::NoOp, 1..=13),
         shape::<Cookie, ()>(Op::Cookie, 0..=0),
         shape::<Stop, RunName>(Op::Stop, 1..=32),
-        shape::<Argument, Piece>(Op::Argument, 2..=64),
         Shape { tail: size_of::<Preference>(), ..shape::<Submit, TaskInfo>(Op::Submit, 1..=32) },
     ]
 }
@@ -74,24 +73,41 @@ fn valid(shape: &Shape, count: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[..KEY + 1].copy_from_slice(&[0x4D, 0x46, VERSION, shape.operation as u8, count, 0]);
     match shape.operation {
         Operation::Complete => return valid_complete(shape, count, &bytes),
-        Operation::Submit => make_tasks_valid(&mut bytes[shape.fixed..], size_of::<TaskInfo>(), 0),
-        Operation::Assign => {
-            make_tasks_valid(&mut bytes[shape.fixed..], shape.record, offset_of!(Assignment, task));
-        }
+        Operation::Submit => return valid_tasks(shape, count, &bytes, 0),
+        Operation::Assign => return valid_tasks(shape, count, &bytes, offset_of!(Assignment, task)),
         _ => {}
     }
     bytes.truncate(shape.bytes(count));
     bytes
 }
 
-fn make_tasks_valid(records: &mut [u8], record: usize, task: usize) {
-    for record in records.chunks_exact_mut(record) {
-        let task = &mut record[task..];
-        let priority = &mut task[offset_of!(TaskInfo, priority)];
-        *priority = *priority % LEVELS + 1;
-        let length = &mut task[offset_of!(TaskInfo, argument_length)];
-        *length = if *length == BY_REFERENCE { BY_REFERENCE } else { *length % 17 };
+/// As many tasks as fit, up to `count`; a third of them have an appended argument. `task`: offset of the task in its record.
+fn valid_tasks(shape: &Shape, count: u8, random: &[u8], task: usize) -> Vec<u8> {
+    let (mut bytes, mut appended, mut fitted) = (random[..shape.fixed].to_vec(), Vec::new(), 0);
+    for record in random[shape.fixed..].chunks_exact(shape.record).take(count.into()) {
+        let mut record = record.to_vec();
+        let (mut info, _) = TaskInfo::read_from_prefix(&record[task..]).unwrap();
+        info.priority = info.priority % LEVELS + 1;
+        info.argument_length = match info.argument_length {
+            BY_REFERENCE => BY_REFERENCE,
+            random if random % 3 == 0 => APPENDED,
+            random => random % 17,
+        };
+        if info.argument_length == APPENDED {
+            let length = 17 + (u32::from(info.argument[0]) * 463 / 255) as u16;
+            info.argument[..2].copy_from_slice(&length.to_be_bytes());
+        }
+        let more = shape.record + info.appended_bytes();
+        if bytes.len() + appended.len() + more + shape.tail > PACKET_MAX {
+            break;
+        }
+        appended.extend_from_slice(&random[..info.appended_bytes()]);
+        record[task..task + size_of::<TaskInfo>()].copy_from_slice(info.as_bytes());
+        bytes.extend_from_slice(&record);
+        fitted += 1;
     }
+    bytes[COUNT] = fitted;
+    [bytes, appended, random[..shape.tail].to_vec()].concat()
 }
 
 fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
@@ -120,7 +136,10 @@ fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
 
 /// Length of a well-formed packet without its preference.
 fn length_without_preference(packet: &[u8]) -> usize {
-    if packet[OPERATION] == Operation::Submit as u8 { shapes()[0].bytes(packet[COUNT]) } else { packet.len() }
+    match parse(packet) {
+        Ok(Packet::Submit(.., Some(_))) => packet.len() - size_of::<Preference>(),
+        _ => packet.len(),
+    }
 }
 
 /// Random bytes, most of them after the start of a packet, to reach deeper checks.
@@ -216,14 +235,15 @@ fn t11_each_header_field_is_checked_by_name() {
         (VERSION_BYTE, 1, Reject::BadVersion(1)),
         (VERSION_BYTE, 255, Reject::BadVersion(255)),
         (OPERATION, VERSION_OPERATION, Reject::Trailing),
-        (OPERATION, 21, Reject::UnknownOperation),
+        (OPERATION, 20, Reject::UnknownOperation),
         (OPERATION, 255, Reject::UnknownOperation),
         (KEY, 1, Reject::UnknownKey),
         (KEY, 255, Reject::UnknownKey),
         (size_of::<Submit>() + 8, 0, Reject::BadPriority),
         (size_of::<Submit>() + 8, LEVELS + 1, Reject::BadPriority),
         (size_of::<Submit>() + 10, 17, Reject::BadArgument),
-        (size_of::<Submit>() + 10, 254, Reject::BadArgument),
+        (size_of::<Submit>() + 10, 253, Reject::BadArgument),
+        (size_of::<Submit>() + 12, 2, Reject::BadArgument),
     ] {
         let mut bytes = good.clone();
         bytes[at] = value;

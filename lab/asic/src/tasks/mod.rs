@@ -171,7 +171,7 @@ impl AsicTasks {
 
     fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
         match packet {
-            Packet::Submit(submit, tasks, preference) => self.submit(sender, submit, tasks, preference, turn),
+            Packet::Submit(submit, tasks, _, preference) => self.submit(sender, submit, tasks, preference, turn),
             Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
             packet => self.controller.take(now, sender.from, packet, &mut turn.sent),
         }

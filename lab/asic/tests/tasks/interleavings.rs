@@ -97,7 +97,7 @@ impl Crossing {
                     );
                 }
             }
-            Ok(Packet::Assign(_, [a])) => {
+            Ok(Packet::Assign(_, [a], _)) => {
                 let key = (a.submission.get(), a.index);
                 let (mask, _, assigned) = self.tasks.get_mut(&key).expect("submitted, and not refused");
                 prop_assert!(!*assigned, "T2: {:?} is assigned twice", key);

@@ -24,7 +24,7 @@ fn an_assignment_says_what_the_submission_said() {
         let name = slots(&mut switch, 1)[0];
         for (index, task) in (0..).zip(&tasks) {
             let (_, sent) = give(&mut switch, address(9), &retrieve(5 + u64::from(index), 1, &[name.wait(5 + index)]));
-            let Ok(Packet::Assign(_, [a])) = parse(&sent[0].1) else { panic!("{program}: {sent:?}") };
+            let Ok(Packet::Assign(_, [a], _)) = parse(&sent[0].1) else { panic!("{program}: {sent:?}") };
             assert_eq!(a.task, TaskInfo { attempt: task.attempt + 1, ..*task }, "{program}");
             assert_eq!((a.slot, a.generation, a.sequence.get()), (name.slot, name.generation, 5 + index));
             assert_eq!((a.token.get(), SocketAddr::from(a.address)), (5, address(1)), "the lower half of the token");

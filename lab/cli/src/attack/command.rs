@@ -19,16 +19,23 @@ EXAMPLES
   midflight-lab attack --kinds reset_all,complete
   midflight-lab attack --list                     the kinds
 
-One host runs a client with 100,000 no-op tasks, two run executors, one attacks: he sees nobody's
-packets, knows all addresses and ports and the format, and sends from whatever address he likes.
-Every task must end, once, with its result; a client and an executor that come meanwhile must be
-served; and when it is over the same tasks must end again. Slowdown is the time of the tasks under
-attack over their time before and after it; `link` is the same flood past everybody, what it takes
-of a machine that all share.
+One host runs a client with 100,000 no-op tasks, two run executors, and one attacks. The attacker
+sees no packets of others, knows all addresses, ports and the format, and sends from any address.
+Each task must end once, with its result; a client and an executor that start during the attack must
+be served; and after the attack the same tasks must end again. Slowdown is the time of the tasks
+under attack, divided by their time before and after it. Kind `link` is the same flood to a host
+outside the cluster: it shows what the shared machine costs.
+
+RESULTS
+  attacks.tried, .harmful                  attacks; with a finding (lines that begin with WRONG)
+  attacks.slowdown                         the worst, without `link`
+  attacks.KIND.slowdown, .harmful          of both engines
+  attacks.KIND.ENGINE.slowdown, .rate, .attacker_cpu
+                                           packets/s that the attacker sent, and cores that it used
 
 EXIT CODES
-  0 no attack did harm, 1 one did (each finding on a line that begins with WRONG), or it could not
-  be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
+  0 no attack did harm, 1 one did, or the test could not run (no root, no kernel engine), 2 wrong
+  usage, 130 interrupted";
 
 const SECONDS_MAX: f64 = 86_400.0;
 

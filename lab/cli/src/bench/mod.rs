@@ -97,7 +97,7 @@ enum Bench {
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
     /// Calls of Python functions, and programs, on Midflight, joblib's loky, Dask and Ray in turns: calls a second, ratios
-    #[command(after_help = against::help(python::EXAMPLES))]
+    #[command(after_help = python::EXAMPLES)]
     Python(python::Args),
 }
 

@@ -18,16 +18,27 @@ EXAMPLES
   midflight-lab soak --engine user --loss 1%
   midflight-lab soak --seed 17                the same events again, as far as time allows
 
-Four hosts, five executors, two clients that stay: jobs of all sizes, priorities and resources,
-no-op, sleeping, computing and running commands, single tasks, cancelled ones. Meanwhile executors
-leave and are killed, clients come, go and are killed, and the switch is stopped and killed, its
-queue kept or not. From time to time all comes to rest. Then every task must have ended once, with
-the right result; the counters of clients, core and shells must add up; no process may have grown;
-and at the end nothing may be left of the switch in the kernel.
+Two clients on four hosts submit jobs of all sizes, priorities and resources to five executors, and
+cancel some. Executors leave and are killed, further clients come, go and are killed, and the switch
+is stopped and killed, with its queue kept or lost. From time to time the load pauses. Then each task
+must have ended once, with the right result; the counters of clients, core and processes must agree;
+and no process may have grown. At the end the kernel must hold nothing of the switch.
+
+RESULTS
+  soak.tasks, .ok, .cancelled, .lost         tasks submitted, and how they ended
+  soak.wrong                                 findings; each is a line that begins with WRONG
+  soak.rests, .seconds                       pauses that were audited; duration
+  soak.again, .expired, .resubmitted         tasks of a later attempt; taken from silent executors;
+                                             submitted again because the switch had lost them
+  soak.retransmitted                         packets that clients repeated
+  soak.executors_left, .executors_killed, .clients_served, .clients_killed, .switch_kept,
+  .switch_emptied                            disturbances
+  soak.rtt_p50_us, .rtt_max_us               round trips of single tasks
+  soak.PROCESS_rss_first_kib, .PROCESS_rss_last_kib, .bpf_NAME   memory; objects left in the kernel
 
 EXIT CODES
-  0 all was as it should be, 1 something was not (each on a line that begins with WRONG), or it
-  could not be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
+  0 nothing was wrong, 1 something was (lines that begin with WRONG), or the test could not run
+  (no root, no kernel engine), 2 wrong usage, 130 interrupted";
 
 const MINUTES_MAX: f64 = 525_600.0;
 

@@ -76,7 +76,7 @@ impl ExecutorActor {
             priority: run.task.priority,
             resources: run.task.resources,
             bundles: run.bundles,
-            argument: run.task.argument,
+            argument: argument_of(run),
             asked_for: run.arrived.saturating_sub(run.asked),
             held_for: context.now().saturating_sub(run.arrived),
             far,
@@ -86,9 +86,9 @@ impl ExecutorActor {
         if slot >= self.running.len() {
             self.running.resize(slot + 1, Running { run: 0, started: 0, argument: [0; 16] });
         }
-        self.running[slot] = Running { run: run.key.run, started: context.now(), argument: run.task.argument };
+        self.running[slot] = Running { run: run.key.run, started: context.now(), argument: argument_of(run) };
         let longer = if far { self.far } else { 0 };
-        let takes = run_time(&run.task) + self.late + longer;
+        let takes = run_time(&argument_of(run)) + self.late + longer;
         context.after(takes, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
         self.begin(context, run.key, takes);
     }
@@ -168,4 +168,12 @@ impl Actor for ExecutorActor {
             self.drive(context);
         }
     }
+}
+
+/// The first 16 bytes of the argument. An appended one repeats them; if it does not, the result is wrong.
+fn argument_of(run: &Run) -> [u8; 16] {
+    let Some(appended) = &run.appended else { return run.task.argument };
+    let first: [u8; 16] = appended[..16].try_into().unwrap_or_default();
+    let repeats = appended.iter().zip(first.iter().cycle()).all(|(byte, other)| byte == other);
+    if repeats { first } else { [0xFF; 16] }
 }

@@ -23,7 +23,7 @@ pub use event::{History, TaskEnd, TaskEvent};
 
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
-use midflight_wire::{RESULT_MAX, TaskInfo};
+use midflight_wire::RESULT_MAX;
 
 /// A user's request to an executor or a client, by [`crate::Action::command`].
 #[derive(Clone, Debug)]
@@ -66,8 +66,8 @@ pub const DEAF: u8 = 0x80;
 
 /// A task's run time in nanoseconds: bytes 1 to 7 of its argument, in network order, without [`DEAF`].
 #[must_use]
-pub fn run_time(task: &TaskInfo) -> Nanos {
-    let [_, b, c, d, e, f, g, h, ..] = task.argument;
+pub fn run_time(argument: &[u8; 16]) -> Nanos {
+    let [_, b, c, d, e, f, g, h, ..] = *argument;
     u64::from_be_bytes([0, b & !DEAF, c, d, e, f, g, h])
 }
 

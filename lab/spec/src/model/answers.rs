@@ -2,7 +2,7 @@
 //! use), then what follows the ASSIGNs.
 
 use midflight_dataplane::Datagram;
-use midflight_wire::{Assign, Assignment, SLOTS_MAX, packet};
+use midflight_wire::{APPENDED_MAX, Assign, Assignment, PACKET_MAX, SLOTS_MAX, packet};
 use std::net::SocketAddr;
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Answers {
     epoch: u32,
     number: u32,
     first: Vec<Datagram>,
-    assigns: Vec<(SocketAddr, Vec<Assignment>)>,
+    assigns: Vec<(SocketAddr, Vec<Assignment>, Vec<u8>)>,
     last: Vec<Datagram>,
 }
 
@@ -32,12 +32,20 @@ impl Answers {
         self.last.push((to, packet));
     }
 
-    pub(super) fn assign(&mut self, to: SocketAddr, assignment: Assignment) {
-        let open = self.assigns.iter_mut().rev().find(|(address, _)| *address == to);
-        match open {
-            Some((_, list)) if list.len() < SLOTS_MAX => list.push(assignment),
-            _ => self.assigns.push((to, vec![assignment])),
+    /// Adds an assignment with an appended argument, perhaps empty, to the last ASSIGN to this address if it has room.
+    pub(super) fn assign(&mut self, to: SocketAddr, assignment: Assignment, appended: &[u8]) {
+        match self.assigns.iter_mut().rev().find(|(address, ..)| *address == to) {
+            Some((_, list, appendix)) if has_room(list, appendix, appended.len()) => {
+                list.push(assignment);
+                appendix.extend(appended);
+            }
+            _ => self.assigns.push((to, vec![assignment], appended.to_vec())),
         }
+    }
+
+    /// Whether the only ASSIGN has room for any further assignment.
+    pub(super) fn has_room_for_any(&self) -> bool {
+        self.assigns.first().is_none_or(|(_, list, appendix)| has_room(list, appendix, APPENDED_MAX))
     }
 
     pub(super) fn assigns(&self) -> usize {
@@ -46,10 +54,16 @@ impl Answers {
 
     pub(super) fn finish(self) -> Vec<Datagram> {
         let mut all = self.first;
-        for (to, assignments) in &self.assigns {
-            all.push((*to, packet(&Assign::new(self.epoch, self.number), assignments)));
+        for (to, assignments, appendix) in &self.assigns {
+            let records = packet(&Assign::new(self.epoch, self.number), assignments);
+            all.push((*to, [&records[..], appendix].concat()));
         }
         all.extend(self.last);
         all
     }
+}
+
+fn has_room(list: &[Assignment], appendix: &[u8], appended: usize) -> bool {
+    let bytes = size_of::<Assign>() + size_of_val(list) + appendix.len();
+    list.len() < SLOTS_MAX && bytes + size_of::<Assignment>() + appended <= PACKET_MAX
 }

@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 pub trait Checker {
     /// Whether the engine supports IPv6.
     const IPV6: bool;
+    /// Whether it queues appended arguments.
+    const APPENDED: bool;
 
     /// Gives it a datagram.
     ///
@@ -52,6 +54,7 @@ impl AsicChecker {
 
 impl Checker for AsicChecker {
     const IPV6: bool = false;
+    const APPENDED: bool = false;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
         let (_, sent) = self.0.ask(now_ns, from, datagram);

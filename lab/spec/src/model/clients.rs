@@ -7,8 +7,8 @@ use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Cancel, CancelAck, Holder, Preference, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
-    counting, packet,
+    Appendix, Cancel, CancelAck, Holder, Preference, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName,
+    WINDOW, counting, packet,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -65,6 +65,7 @@ impl Model {
         from: SocketAddr,
         submit: &Submit,
         tasks: &[TaskInfo],
+        appendix: Appendix<'_>,
         preference: Option<&Preference>,
         answers: &mut Answers,
     ) -> Verdict {
@@ -93,7 +94,7 @@ impl Model {
             Seen::New => {
                 self.hear_client(place, from);
                 self.clients[place].uid = submit.uid.get();
-                let (taken, why) = self.accept_all(from, submit, tasks, preference, answers);
+                let (taken, why) = self.accept_all(from, submit, tasks, appendix, preference, answers);
                 self.clients[place].remember(sequence, taken);
                 self.say_submit_ack(from, submit, taken, why, answers);
                 Verdict::Ok
@@ -117,13 +118,14 @@ impl Model {
         client.address = from;
     }
 
-    /// Accepts tasks in order until no record is free. Returns the bitmap of accepted tasks, and why the rest was
+    /// Accepts tasks in order until one finds no room. Returns the bitmap of accepted tasks, and why the rest was
     /// refused.
     fn accept_all(
         &mut self,
         from: SocketAddr,
         submit: &Submit,
         tasks: &[TaskInfo],
+        mut appendix: Appendix<'_>,
         preference: Option<&Preference>,
         answers: &mut Answers,
     ) -> (u32, Reason) {
@@ -133,12 +135,13 @@ impl Model {
         let wish =
             preference.filter(|it| is_known(it.place.get())).map(|it| Wish::new(it.place.get(), it.patience_ms.get()));
         for (index, info) in tasks.iter().enumerate() {
-            if let Err((verdict, reason)) = self.task_room(from) {
+            let room = self.task_room(from).and_then(|()| self.argument_room(from, info));
+            if let Err((verdict, reason)) = room {
                 self.count(verdict, tasks.len() - index);
                 return (taken, reason);
             }
             taken |= 1 << index;
-            let task = self.accept(submit, index as u8, *info);
+            let task = self.accept(submit, index as u8, *info, appendix.next_padded(info).to_vec());
             match wish {
                 Some(wish) => self.accept_at_place(task, wish, answers),
                 None => self.enqueue(task, answers),
@@ -150,7 +153,7 @@ impl Model {
         (taken, Reason::None)
     }
 
-    fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
+    fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo, appended: Vec<u8>) -> Task {
         self.stats.tasks.submitted += 1;
         self.accepted_ns = (self.now - self.now % TASK_APART_NS).max(self.accepted_ns + TASK_APART_NS);
         Task {
@@ -160,6 +163,7 @@ impl Model {
             token: submit.token.get(),
             jid: submit.jid.get(),
             info,
+            appended,
             accepted_ns: self.accepted_ns,
             waited_us: 0,
             assigned_ns: 0,

@@ -41,6 +41,7 @@ impl<E: Engine<Program = TasksProgram>> Differential<E> {
 
 impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
     const IPV6: bool = true;
+    const APPENDED: bool = true;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
         let (verdict, sent) = self.engine.ask(now_ns, from, datagram);

@@ -391,7 +391,7 @@ impl Model {
         slot
     }
 
-    fn slot(&mut self, number: u32) -> &mut Slot {
+    pub(super) fn slot(&mut self, number: u32) -> &mut Slot {
         self.slots.get_mut(&number).expect("visited up by name()")
     }
 }

@@ -10,8 +10,8 @@ use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, Packet, Preference, Probe, Register, Release, Retrieve,
-    SlotName, Submit, TaskInfo, TaskName, counting, packet, parse,
+    APPENDED, BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, PACKET_MAX, Packet, Preference, Probe,
+    Register, Release, Retrieve, SlotName, Submit, TaskInfo, TaskName, counting, packet, parse,
 };
 use std::mem::offset_of;
 use std::net::SocketAddr;
@@ -28,7 +28,13 @@ const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_
 /// Nanoseconds between ticks. The last one exceeds a third of a lease, which makes a gap.
 const STEPS: [u64; 4] = [100_000_000, 300_000_000, 333_333_333, 333_333_334];
 
+/// Kinds of tasks whose arguments are appended, and their lengths: full blocks, one byte more, the longest. Kind 251 has an impossible one.
+const APPENDED_KINDS: std::ops::Range<u8> = 128..252;
+const LENGTHS: [u16; 16] = [17, 120, 121, 361, 473, 480, 480, 480, 480, 480, 480, 480, 480, 480, 480, 480];
+
 const FEW_CLIENTS: usize = 4;
+/// Bytes for tasks in a SUBMIT.
+const ROOM: usize = PACKET_MAX - size_of::<Submit>() - size_of::<Preference>();
 
 /// The epoch that [`interpret`] expects of its engine.
 pub const EPOCH: u32 = 77;
@@ -63,13 +69,14 @@ fn interpret_with<C: Checker>(
     start: impl FnOnce(&TasksConfig) -> Result<C, String>,
 ) -> Result<Stats, String> {
     let mut bytes = Bytes(bytes);
-    let is_crowd = bytes.below(4) == 0;
+    let is_crowd = bytes.below(2) == 0;
     let config = TasksConfig {
-        queue: 1 + bytes.below(16),
+        queue: 1 + bytes.below(if C::APPENDED { 48 } else { 16 }),
         slots: 1 + bytes.below(20),
         clients: if is_crowd { 8 + bytes.below(5) } else { 1 + bytes.below(5) },
         levels: 1 + bytes.below(8),
         places: 1 + bytes.below(4),
+        arguments: 8,
         lease_ns: 1_000_000_000,
         slot_idle_ns: 2_000_000_000,
         client_idle_ns: 3_000_000_000,
@@ -90,6 +97,10 @@ fn interpret_with<C: Checker>(
         run.step()?;
     }
     Ok(run.checker.stats())
+}
+
+fn bytes_of(task: &TaskInfo) -> usize {
+    size_of::<TaskInfo>() + task.appended_bytes()
 }
 
 struct Interpreter<'a, C> {
@@ -160,7 +171,12 @@ impl<C: Checker> Interpreter<'_, C> {
         let who = self.client();
         let sequence = self.next_sequence(who);
         let count = self.bytes.count(32);
-        let tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
+        let mut tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
+        // Rarely a little too long.
+        let most = if self.bytes.next() == 255 { ROOM + 40 } else { ROOM };
+        while tasks.iter().map(bytes_of).sum::<usize>() > most {
+            tasks.pop();
+        }
         let fixed = Submit {
             client: identity(who).into(),
             cookie: self.cookie(who, self.client_address(who)),
@@ -171,6 +187,8 @@ impl<C: Checker> Interpreter<'_, C> {
         };
         let (place, patience_ms) = (self.bytes.pick(&PLACES), self.bytes.pick(&PATIENCES));
         let mut datagram = packet(&fixed, &tasks);
+        let appended: usize = tasks.iter().map(TaskInfo::appended_bytes).sum();
+        datagram.extend((0..appended).map(|at| at as u8 ^ sequence as u8));
         // Place 0 means no preference; both spellings are tried.
         if place != 0 || patience_ms == 0 {
             let preference = Preference { place: place.into(), patience_ms: patience_ms.into() };
@@ -335,6 +353,14 @@ impl<C: Checker> Interpreter<'_, C> {
     fn task(&mut self) -> TaskInfo {
         let kind = self.bytes.next();
         let levels = self.config.levels as u8;
+        let mut argument = [kind; 16];
+        let is_appended = C::APPENDED && APPENDED_KINDS.contains(&kind);
+        if is_appended {
+            argument[..2].copy_from_slice(&self.bytes.pick(&LENGTHS).to_be_bytes());
+        }
+        if kind == 251 {
+            argument[..2].copy_from_slice(&(if self.bytes.below(2) == 0 { 16u16 } else { 481 }).to_be_bytes());
+        }
         TaskInfo {
             tid: u32::from(kind).into(),
             function: 0.into(),
@@ -343,10 +369,11 @@ impl<C: Checker> Interpreter<'_, C> {
             argument_length: match kind {
                 254 => 17,
                 253 => BY_REFERENCE,
+                _ if is_appended => APPENDED,
                 _ => kind % 17,
             },
             attempt: if kind == 252 { 255 } else { kind % 2 },
-            argument: [kind; 16],
+            argument,
         }
     }
 

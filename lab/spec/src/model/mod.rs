@@ -217,7 +217,9 @@ impl Model {
             }
         };
         match packet {
-            Packet::Submit(submit, tasks, preference) => self.submit(from, submit, tasks, preference, answers),
+            Packet::Submit(submit, tasks, appendix, preference) => {
+                self.submit(from, submit, tasks, appendix, preference, answers)
+            }
             Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, answers),
             Packet::Probe(probe, names) => self.probe(from, probe, names, answers),
             Packet::Register(register) => self.register(from, register, answers),
@@ -282,6 +284,7 @@ impl Engine for Model {
         stats.clients = self.clients.iter().count() as u32;
         stats.for_place = self.queued.iter().filter(|task| task.wish.is_some()).count() as u32;
         stats.places = self.places().len() as u32;
+        stats.argument_blocks = self.blocks() as u32;
         stats
     }
 

@@ -6,7 +6,7 @@ use super::executors::State;
 use super::tick::{OUT_MAX, TICK_WISHES};
 use super::{Model, suffices};
 use midflight_dataplane::WAIT_BUCKETS;
-use midflight_wire::{Assignment, PATIENCE_MAX, TaskInfo};
+use midflight_wire::{APPENDED, Assignment, PATIENCE_MAX, TaskInfo};
 
 /// The placement preference of a queued task (T19).
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Task {
     pub(super) jid: u32,
     /// As submitted; each assignment adds 1 to `attempt`.
     pub(super) info: TaskInfo,
+    /// The argument if it is appended, with its padding.
+    pub(super) appended: Vec<u8>,
     /// When it was acknowledged, in nanoseconds, strictly increasing: a smaller value is an older task.
     pub(super) accepted_ns: u64,
     /// How long it waited before its last assignment.
@@ -205,7 +207,7 @@ impl Model {
             generation: slot.generation.into(),
             sequence: slot.sequence.into(),
             waited_us: task.waited_us.into(),
-            task: task.info,
+            task: sent_info(task),
             uid: client.uid.into(),
             jid: task.jid.into(),
             address: client.address.into(),
@@ -213,13 +215,22 @@ impl Model {
             index: task.index,
             reserved: [0; 3],
         };
-        answers.assign(slot.address, assignment);
+        answers.assign(slot.address, assignment, &task.appended);
     }
 
     /// Always found: a client with an open task is never forgotten.
     pub(super) fn client_of(&self, task: &Task) -> Option<&Client> {
         self.clients.iter().find(|client| client.identity == task.client)
     }
+}
+
+/// As in an ASSIGN: the switch keeps a number of its own in four reserved bytes of an appended argument's record.
+fn sent_info(task: &Task) -> TaskInfo {
+    let mut info = task.info;
+    if info.argument_length == APPENDED {
+        info.argument[4..8].fill(0);
+    }
+    info
 }
 
 /// Histogram bucket: 0 below 1 µs, b from 2^(b-1) to 2^b µs.

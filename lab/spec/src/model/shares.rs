@@ -3,8 +3,12 @@
 use super::Model;
 use super::queue::Task;
 use midflight_dataplane::Verdict;
-use midflight_wire::{Host, Reason, SlotKind};
+use midflight_wire::{APPENDED, Host, Reason, SlotKind, TaskInfo};
 use std::net::SocketAddr;
+
+/// Bytes of an argument in a block, and blocks in a KiB of memory for them.
+const BLOCK_BYTES: usize = 120;
+const BLOCKS_A_KIB: usize = 8;
 
 /// The verdict to count and the reason to send when there is no record.
 pub(super) type Refusal = (Verdict, Reason);
@@ -31,6 +35,33 @@ impl Model {
         let held = self.open_tasks().filter(of_source).count();
         share(self.config.queue, self.records(), held, (Verdict::Full, Reason::Full), Verdict::QueueShare)
     }
+}
+
+impl Model {
+    /// Whether there is room for the argument of another task.
+    pub(super) fn argument_room(&self, address: SocketAddr, info: &TaskInfo) -> Result<(), Refusal> {
+        if info.argument_length != APPENDED {
+            return Ok(());
+        }
+        let blocks = |task: &Task| blocks_of(&task.info);
+        let of_source =
+            |task: &&Task| self.client_of(task).is_some_and(|client| is_one_source(client.address, address));
+        let held: usize = self.open_tasks().filter(of_source).map(blocks).sum();
+        let free = self.config.arguments as usize * BLOCKS_A_KIB - self.blocks();
+        if blocks_of(info) > free {
+            return Err((Verdict::ArgumentsFull, Reason::Full));
+        }
+        if held >= 8 * free { Err((Verdict::ArgumentsShare, Reason::Share)) } else { Ok(()) }
+    }
+
+    /// Blocks in use by appended arguments.
+    pub(super) fn blocks(&self) -> usize {
+        self.open_tasks().map(|task| blocks_of(&task.info)).sum()
+    }
+}
+
+fn blocks_of(info: &TaskInfo) -> usize {
+    info.appended_length().div_ceil(BLOCK_BYTES)
 }
 
 /// `used` of `capacity` records are in use, `held` of them by the requesting source.

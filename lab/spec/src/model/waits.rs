@@ -59,7 +59,9 @@ impl Model {
             if !self.names(from, wait, counter, &mut void) {
                 continue;
             }
-            match self.wait_ahead(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers) {
+            // Waits that the only ASSIGN does not list got nothing.
+            let is_full = self.blocks() > 0 && !answers.has_room_for_any();
+            match self.wait_ahead(wait.slot.get(), wait.sequence.get(), retrieve.resources, is_full, answers) {
                 Ahead::Void => void.push(*wait),
                 Ahead::Nothing => nothing.push(*wait),
                 Ahead::Stale | Ahead::Assigned => {}
@@ -72,12 +74,19 @@ impl Model {
         Verdict::Ok
     }
 
-    fn wait_ahead(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> Ahead {
+    fn wait_ahead(&mut self, number: u32, sequence: u32, resources: u8, is_full: bool, answers: &mut Answers) -> Ahead {
         let slot = self.slots[&number].clone();
         let is_repeat = sequence == slot.sequence;
         if !is_repeat && !is_later(sequence, slot.sequence) {
             self.count(Verdict::StaleWait, 1);
             return Ahead::Stale;
+        }
+        if is_repeat && is_full {
+            self.parked.retain(|&other| other != number);
+            if matches!(slot.state, State::Waiting) {
+                self.slot(number).state = State::Free { may_repeat: true };
+            }
+            return Ahead::Nothing;
         }
         if is_repeat && matches!(slot.state, State::Free { may_repeat: false }) {
             self.count(Verdict::StaleWait, 1);
@@ -98,6 +107,9 @@ impl Model {
         slot.sequence = sequence;
         if !is_repeat {
             slot.resources = resources;
+        }
+        if is_full {
+            return Ahead::Nothing;
         }
         match self.dequeue_first_attempt(number) {
             Some(task) => {

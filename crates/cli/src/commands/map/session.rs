@@ -337,6 +337,8 @@ impl<'a> Session<'a> {
         for (run, argument) in runs {
             let mut task = TaskSpec::new(COMMAND, argument);
             (task.priority, task.resources, task.prefer) = (priority, resources, prefer);
+            // A fetched argument tells that an executor has taken the command (see `waiting`).
+            task.by_reference = self.waiting.needs_fetches();
             job.tasks.push(task);
             self.open.insert(self.next_run, run);
             self.next_run += 1;

@@ -54,6 +54,11 @@ impl Waiting {
         Self { resources, timeout, is_own, moved: None, reminder: Reminder::default(), silence: Silence::default() }
     }
 
+    /// Whether it learns from fetched arguments that executors have taken commands.
+    pub(super) fn needs_fetches(&self) -> bool {
+        !self.is_own
+    }
+
     /// Call regularly; `open` commands are at the switch. Returns a question, at most once a minute, if no executor fetches one for some
     /// time or the switch is silent.
     ///

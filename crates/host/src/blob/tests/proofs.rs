@@ -22,7 +22,7 @@ fn fetch_from(answer: impl FnOnce(&TcpStream, &Request) -> Answer + Send) -> (Ve
 /// Reference to a blob of four bytes at this listener.
 fn reference_to(listener: &TcpListener, id: u64) -> BlobRef {
     let port = listener.local_addr().unwrap().port();
-    BlobRef { id: id.into(), length: 4.into(), port: port.into(), at: 0.into() }
+    BlobRef { id: id.into(), length: 4.into(), port: port.into(), reserved: 0.into() }
 }
 
 /// Such as a process with the port of an ended client or executor.
@@ -47,8 +47,8 @@ fn t13_bytes_of_who_does_not_know_the_id_are_refused_and_do_not_learn_it() {
         assert!(asked.windows(8).all(|bytes| bytes != 7u64.to_be_bytes()), "{what}: {asked:?}");
     }
     let ends = Ends { server: ([127, 0, 0, 1], 1).into(), client: ([127, 0, 0, 1], 2).into() };
-    let asked = Asked { ends, challenge: 5, earlier: 0, nonce: 99, offset: 0, most: 0 };
-    let old = Request::new(OPERATION_WHOLE, BlobSecret::new(7), &asked);
+    let asked = Asked { ends, challenge: 5, earlier: 0, nonce: 99 };
+    let old = Request::new(BlobSecret::new(7), &asked);
     let (_, fetched) = fetch_from(move |stream, _| answer_to(stream, &old, 7, 4));
     assert!(matches!(fetched, Err(FetchError::Forged(_))), "an answer to an earlier request: {fetched:?}");
 }
@@ -65,35 +65,19 @@ fn answer_from(stream: &TcpStream, request: &Request, other: impl Fn(&mut Ends))
 fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
-    let (_packed, part) = Packs::new(Arc::clone(&store)).add(&[7; 20], server.port()).unwrap();
-    let (whole, part) = (lease.reference(server.port()).id.get(), part.id.get());
-    // Requests made for another connection, or earlier for this one.
-    let (mut overheard, mut overheard_part) =
-        (open(1, address).request(whole), open(1, address).request_part(part, 0, 20));
+    let whole = lease.reference(server.port()).id.get();
+    // Made for another connection, or earlier for this one.
+    let overheard = open(1, address).request(whole);
     let mut connection = open(1, address);
     assert!(connection.is_answered(&lease.reference(server.port())));
     connection.requests = 0;
     let repeated = connection.request(whole);
     connection.write(&repeated);
     assert!(ends_with(&connection.stream, NOT_HERE), "the same again");
-    for request in [&mut overheard, &mut overheard_part] {
-        let mut connection = open(1, address);
-        connection.write(request);
-        assert!(ends_with(&connection.stream, NOT_HERE));
-    }
-    // Another part than the one in the proof.
     let mut connection = open(1, address);
-    let mut request = connection.request_part(part, 0, 10);
-    request[39] = 20;
-    connection.write(&request);
+    connection.write(&overheard);
     assert!(ends_with(&connection.stream, NOT_HERE));
-    let mut connection = open(1, address);
-    let request = connection.request_part(part, 0, 20);
-    connection.write(&request);
-    let mut answer = [0; 36];
-    connection.stream.read_exact(&mut answer).unwrap();
-    assert_eq!(answer[16..], [7; 20]);
-    assert_eq!((store.counters().unknown, store.counters().served), (4, 2));
+    assert_eq!((store.counters().unknown, store.counters().served), (2, 1));
 }
 
 /// As any user can do on loopback: a relay at the server's port on another address passes on both sides' bytes. It must not see the
@@ -102,22 +86,17 @@ fn t13_bytes_are_for_who_proves_that_he_knows_the_id() {
 fn t13_nothing_goes_through_a_relay() {
     let (store, server, address) = serve(patient());
     let lease = store.keep(Arc::new(b"good".to_vec()), Duration::ZERO).unwrap();
-    let (_packed, part) = Packs::new(Arc::clone(&store)).add(&[7; 20], server.port()).unwrap();
     let relay = TcpListener::bind(("127.0.0.2", address.port())).unwrap();
     let fetched = std::thread::scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..2 {
-                let (asks, answers) = (relay.accept().unwrap().0, TcpStream::connect(address).unwrap());
-                pass_on(scope, &asks, &answers);
-                pass_on(scope, &answers, &asks);
-            }
+            let (asks, answers) = (relay.accept().unwrap().0, TcpStream::connect(address).unwrap());
+            pass_on(scope, &asks, &answers);
+            pass_on(scope, &answers, &asks);
         });
-        let (fetcher, relay) = (Fetcher::new(PATIENCE), [127, 0, 0, 2].into());
-        let whole = fetcher.fetch(relay, &lease.reference(server.port()), RESULT_BLOB_MAX);
-        [whole, fetcher.fetch_part(relay, &part, 20)]
+        Fetcher::new(PATIENCE).fetch([127, 0, 0, 2].into(), &lease.reference(server.port()), RESULT_BLOB_MAX)
     });
-    assert!(fetched.iter().all(|fetched| matches!(fetched, Err(FetchError::Gone))), "{fetched:?}");
-    assert_eq!((store.counters().unknown, store.counters().served), (2, 0));
+    assert!(matches!(fetched, Err(FetchError::Gone)), "{fetched:?}");
+    assert_eq!((store.counters().unknown, store.counters().served), (1, 0));
 }
 
 /// Copies bytes from one stream to the other.

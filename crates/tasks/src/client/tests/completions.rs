@@ -8,7 +8,7 @@ const DONE: u8 = AckState::Done as u8;
 const FETCHING: u8 = AckState::Fetching as u8;
 
 fn blob() -> BlobRef {
-    BlobRef { id: 1.into(), length: 5_000.into(), port: 80.into(), at: 0.into() }
+    BlobRef { id: 1.into(), length: 5_000.into(), port: 80.into(), reserved: 0.into() }
 }
 
 fn ack(name: (u32, u8), state: u8) -> Sent {

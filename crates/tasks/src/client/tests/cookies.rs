@@ -11,7 +11,7 @@ fn with_cookies(sent: &[Sent]) -> Vec<(u32, u64)> {
         Sent::Submit { sequence, cookie, .. }
         | Sent::Cancel { sequence, cookie, .. }
         | Sent::Probe { sequence, cookie, .. } => Some((*sequence, *cookie)),
-        Sent::CompleteAck { .. } | Sent::Stop { .. } | Sent::Argument { .. } => None,
+        Sent::CompleteAck { .. } | Sent::Stop { .. } => None,
     };
     sent.iter().filter_map(of_packet).collect()
 }

@@ -103,7 +103,7 @@ impl Forger {
                 let known = Known::ALL[rng.random_range(0..Known::ALL.len())];
                 probe_ack_of(known, epoch, sequence, names.len(), bits)
             }
-            Sent::CompleteAck { .. } | Sent::Stop { .. } | Sent::Argument { .. } => unreachable!("for switches"),
+            Sent::CompleteAck { .. } | Sent::Stop { .. } => unreachable!("for switches"),
         }
     }
 }

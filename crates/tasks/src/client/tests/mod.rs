@@ -1,7 +1,7 @@
 //! Tests that drive the client by hand, in the roles of switch, executors and clock.
 
-mod along;
 mod answers;
+mod appended;
 mod attacks;
 mod came_back;
 mod cancel;
@@ -77,12 +77,6 @@ enum Sent {
         to: SocketAddr,
         records: Vec<(u32, u8, u8)>,
     },
-    Argument {
-        to: SocketAddr,
-        name: u64,
-        tag: [u8; 16],
-        bytes: Vec<u8>,
-    },
     Stop {
         to: SocketAddr,
         names: Vec<(u32, u8)>,
@@ -92,7 +86,7 @@ enum Sent {
 fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
     let names = |names: &[midflight_wire::TaskName]| names.iter().map(|n| (n.submission.get(), n.index)).collect();
     match parse(datagram).expect("the client sends well-formed packets") {
-        Packet::Submit(fixed, tasks, prefers) => {
+        Packet::Submit(fixed, tasks, _, prefers) => {
             assert_eq!(fixed.client.get(), IDENTITY);
             let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
             let (token, jid) = (fixed.token.get(), fixed.jid.get());
@@ -116,11 +110,6 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
                 (n.submission.get(), n.index)
             };
             Sent::Stop { to, names: names.iter().map(name).collect() }
-        }
-        Packet::Argument(fixed, pieces) => {
-            let (name, tag, length) = (fixed.name.get(), fixed.tag, fixed.length.get() as usize);
-            assert!(pieces.as_bytes()[length..].iter().all(|&byte| byte == 0), "padded with zeros");
-            Sent::Argument { to, name, tag, bytes: pieces.as_bytes()[..length].to_vec() }
         }
         other => panic!("a client sends no {other:?}"),
     }

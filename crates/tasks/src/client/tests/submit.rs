@@ -251,12 +251,12 @@ fn t11_tasks_that_no_switch_would_take_are_refused() {
 #[test]
 fn arguments_are_on_the_wire_what_they_were_given_as() {
     let mut hand = Hand::settled();
-    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), at: 0.into() };
+    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
     let arguments = [Argument::inline(b"abc").unwrap(), Argument::ByReference(blob), Argument::NONE];
-    let tasks: Vec<Task> = arguments.iter().map(|&argument| Task { argument, ..task() }).collect();
+    let tasks: Vec<Task> = arguments.iter().map(|argument| Task { argument: argument.clone(), ..task() }).collect();
     hand.client.submit(hand.now, 1, &tasks).unwrap();
     let [(_, infos)] = &hand.submits()[..] else { panic!("one SUBMIT") };
-    assert_eq!(infos.iter().map(Argument::of).collect::<Vec<_>>(), arguments);
+    assert_eq!(infos.iter().map(|info| Argument::of(info, None)).collect::<Vec<_>>(), arguments);
     assert_eq!(Argument::inline(&[0; 17]), None);
 }
 

@@ -113,7 +113,7 @@ impl FakeSwitch {
                 answer[36] = taken_out.map_or(Reason::TooOld, |_| Reason::None) as u8;
                 answer
             }
-            Sent::CompleteAck { .. } | Sent::Stop { .. } | Sent::Argument { .. } => unreachable!("not for a switch"),
+            Sent::CompleteAck { .. } | Sent::Stop { .. } => unreachable!("not for a switch"),
         })
     }
 
@@ -140,7 +140,7 @@ impl FakeSwitch {
             (Sent::Submit { sequence, .. } | Sent::Cancel { sequence, .. }, Some(client)) => {
                 client.address != from || ahead(*sequence, client.highest) > 64
             }
-            (Sent::CompleteAck { .. } | Sent::Stop { .. } | Sent::Argument { .. }, _) => {
+            (Sent::CompleteAck { .. } | Sent::Stop { .. }, _) => {
                 unreachable!("not for a switch")
             }
         }

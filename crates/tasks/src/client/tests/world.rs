@@ -267,6 +267,7 @@ impl World {
             | Event::OtherVersion { .. }
             | Event::Save(_)
             | Event::Part { .. }
+            | Event::NeedsReference { .. }
             | Event::SeenAs(_) => return,
         };
         assert!(!self.fetching.contains(&key));
@@ -383,7 +384,7 @@ impl World {
                 self.plan(0, Happening::Ends { epoch, to, name, datagram: Vec::new(), tries: 20 });
                 continue;
             }
-            let blob = BlobRef { id: 1.into(), length: 9.into(), port: 9.into(), at: 0.into() };
+            let blob = BlobRef { id: 1.into(), length: 9.into(), port: 9.into(), reserved: 0.into() };
             let datagram = if self.chance(self.faults.failed) {
                 complete_with(Token::new(token), name, attempt, Status::Failed, false, b"failed")
             } else if self.chance(self.faults.abandoned) {

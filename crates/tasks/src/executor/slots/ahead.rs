@@ -46,15 +46,15 @@ impl Slots {
     }
 
     /// Handles the response to the prefetch waits with this number. Waits without a task become idle, unless a later packet
-    /// repeated them. `None` if it is unexpected.
-    pub(in super::super) fn answered_ahead(&mut self, now: Nanos, number: u32) -> Option<AnsweredAhead> {
+    /// repeated them. `is_full`: it had no room for more tasks. `None` if it is unexpected.
+    pub(in super::super) fn answered_ahead(&mut self, now: Nanos, number: u32, is_full: bool) -> Option<AnsweredAhead> {
         let place = self.asked.iter().position(|asked| asked.number == number)?;
         let asked = self.asked.remove(place)?;
         let mut is_short = false;
         for &local in &asked.locals[..asked.count] {
             let slot = &self.slots[local as usize];
             if slot.state == State::Waiting && slot.asked_in == number {
-                is_short = true;
+                is_short = !is_full;
                 self.take_rest(local);
             }
         }
@@ -110,7 +110,7 @@ impl Slots {
             return None;
         }
         let (local, given) = self.ready.pop_front()?;
-        Some(self.begin(now, local, &given))
+        Some(self.begin(now, local, given))
     }
 
     pub(in super::super) fn ready(&self) -> u32 {

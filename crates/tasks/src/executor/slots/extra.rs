@@ -1,5 +1,5 @@
 //! Extra tasks: second assignments to one wait. A polled switch answers even a repeated RETRIEVE, and keeps no record. A dropped
-//! task would wait for its client's timeout, so the slot runs it next.
+//! task would wait for its client's timeout, so the slot runs it next. A polled switch appends no arguments.
 
 use super::{Given, Name, Slots, State};
 use crate::executor::Run;
@@ -62,7 +62,13 @@ impl Slots {
             return None;
         }
         slot.extra.remember(assignment);
-        slot.extra.waiting.push_back(Given { assignment: *assignment, epoch, arrived: now, asked: slot.asked });
+        slot.extra.waiting.push_back(Given {
+            assignment: *assignment,
+            appended: None,
+            epoch,
+            arrived: now,
+            asked: slot.asked,
+        });
         Some(local)
     }
 
@@ -71,6 +77,6 @@ impl Slots {
         let slot = self.slots.get_mut(local as usize)?;
         let is_busy = slot.state == State::Ready || (slot.state == State::Running && slot.held.is_some());
         let given = if is_busy { None } else { slot.extra.waiting.pop_front() }?;
-        Some(self.begin(now, local, &given))
+        Some(self.begin(now, local, given))
     }
 }

@@ -5,7 +5,13 @@ use super::ahead::Asked;
 use super::{Slots, State};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Keepalive, Leave, LeaveHow, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
+use midflight_wire::{
+    APPENDED_MAX, Assign, Assignment, Builder, Keepalive, Leave, LeaveHow, PACKET_MAX, REGISTER_MAX, Release, Retrieve,
+    SLOTS_MAX,
+};
+
+/// Waits in a RETRIEVE of prefetch waits that repeats one: as many as an ASSIGN has room for, whatever is appended to it.
+const REPEATS_MAX: usize = (PACKET_MAX - size_of::<Assign>()) / (size_of::<Assignment>() + APPENDED_MAX);
 
 impl Slots {
     /// Writes a RETRIEVE of waits with the same offer, or with one wait for a polled switch, which sends one packet per packet.
@@ -41,7 +47,7 @@ impl Slots {
     }
 
     /// Writes a RETRIEVE of prefetch waits only, because each gets one response. Its number is the lower half of the counter,
-    /// which is hard to guess.
+    /// which is hard to guess. The response must list the tasks of all repeats, so there are few.
     pub(in super::super) fn transmit_asks(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         if self.asks.is_empty() {
             return false;
@@ -52,9 +58,17 @@ impl Slots {
         let mut packet = Builder::new(buffer, &fixed);
         let base = link.round_trip.twice(self.repeat_min);
         let mut asked = Asked::new(number, now);
-        while packet.count() < SLOTS_MAX
-            && let Some(local) = self.asks.pop_front()
+        let mut most = SLOTS_MAX;
+        while packet.count() < most
+            && let Some(&local) = self.asks.front()
         {
+            if self.slots[local as usize].tries > 0 {
+                most = REPEATS_MAX;
+                if packet.count() >= most {
+                    break;
+                }
+            }
+            self.asks.pop_front();
             if self.push_wait(&mut packet, local, now, base, link.lease / 3) {
                 asked.push(local);
                 self.slots[local as usize].asked_in = number;

@@ -13,7 +13,7 @@ fn completes(world: &World) -> Vec<Complete> {
 }
 
 fn blob() -> BlobRef {
-    BlobRef { id: 1.into(), length: 5000.into(), port: 4.into(), at: 0.into() }
+    BlobRef { id: 1.into(), length: 5000.into(), port: 4.into(), reserved: 0.into() }
 }
 
 fn finish_by_reference(world: &mut World, run: &Run) {

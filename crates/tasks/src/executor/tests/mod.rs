@@ -161,7 +161,10 @@ impl World {
     }
 
     pub(super) fn runs(&self) -> Vec<Run> {
-        self.events.iter().filter_map(|event| if let Event::Run(run) = event { Some(*run) } else { None }).collect()
+        self.events
+            .iter()
+            .filter_map(|event| if let Event::Run(run) = event { Some(run.clone()) } else { None })
+            .collect()
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -187,7 +190,7 @@ impl World {
         self.assign(&[assignment(slot, 7, sequence, index)]);
         let runs = self.runs();
         assert_eq!(runs.len(), 1, "one run");
-        runs[0]
+        runs[0].clone()
     }
 
     pub(super) fn finish(&mut self, run: &Run, result: &[u8]) {

@@ -162,7 +162,7 @@ fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
     for index in [1, 2] {
         world.finish(&run, b"");
         assert_eq!((world.waits(), world.runs().len()), (vec![], 1), "nothing is asked for meanwhile");
-        run = world.runs()[0];
+        run = world.runs()[0].clone();
         assert_eq!((run.key.slot, run.task.tid.get()), (0, index));
     }
     world.finish(&run, b"");
@@ -184,7 +184,7 @@ fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     world.assign(&[assignment(0, 7, 2, 2)]);
     assert_eq!((world.runs(), world.counters().stale_no_ops), (vec![], 1));
     world.finish(&run, b"");
-    let run = world.runs()[0];
+    let run = world.runs()[0].clone();
     world.finish(&run, b"");
     assert_eq!(world.waits(), [(100, 7, 3)]);
     // Assignments to older or unsent waits are forged.
@@ -224,7 +224,7 @@ fn a_drain_ends_when_what_was_kept_has_run() {
     world.assign(&[assignment(0, 7, 1, 1)]);
     world.executor.drain(world.now);
     world.finish(&run, b"");
-    let run = world.runs()[0];
+    let run = world.runs()[0].clone();
     world.finish(&run, b"");
     assert_eq!(names(&world, Operation::Release), [[100]]);
     world.assign(&[assignment(0, 7, 1, 1)]);
@@ -240,7 +240,7 @@ fn t1_what_a_leaving_slot_is_given_is_run_before_it_leaves() {
     world.turn();
     assert_eq!(names(&world, Operation::Release), [[100, 101]]);
     world.assign(&[assignment(0, 7, 1, 0)]);
-    let run = world.runs()[0];
+    let run = world.runs()[0].clone();
     world.finish(&run, b"");
     assert_eq!(names(&world, Operation::Release), [[100]], "once more, now that it is done");
     // The other slot has left already.

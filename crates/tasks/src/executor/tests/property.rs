@@ -247,7 +247,7 @@ impl Polled {
         let runs = self.world.runs();
         self.world.events.clear();
         for run in runs {
-            assert!(self.running.replace(run).is_none(), "two at once");
+            assert!(self.running.replace(run.clone()).is_none(), "two at once");
             assert_eq!(run.task.tid.get(), u32::from(self.expected[self.begun]));
             self.begun += 1;
         }

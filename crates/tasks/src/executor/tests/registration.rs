@@ -154,7 +154,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
     assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
     let run = {
         world.deliver(switch(2), &assign(0xBEEF, &[assignment(1, 9, 1, 0)]));
-        world.runs()[0]
+        world.runs()[0].clone()
     };
     // A RESET that answers no packet is ignored.
     world.reset(switch(1), EPOCH, &[]);

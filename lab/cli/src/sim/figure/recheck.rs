@@ -38,8 +38,14 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) 
     }
     let mut store = Store::open(cells, traces)?;
     let again = Store::open(&cells.join("again"), traces)?;
+    let outdated = store.outdated()?;
+    if traces.is_none() && outdated.iter().any(needs_trace) {
+        return Err(usage::error(
+            "some of these results are of real traces: give their folder by --traces DIR or MIDFLIGHT_TRACES",
+        ));
+    }
     let mut report = Report::default();
-    for ((old, new), outdated) in by_versions(store.outdated()?) {
+    for ((old, new), outdated) in by_versions(outdated) {
         let sample = sample(&outdated);
         let jobs: Vec<Job> = sample.iter().map(|kept| job(kept)).collect();
         let results = pool.run(&jobs, &again)?;
@@ -58,6 +64,12 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) 
     let folder = again.directory();
     std::fs::remove_dir_all(folder).with_context(|| format!("cannot delete {}", folder.display()))?;
     report.print(json)
+}
+
+/// Whether a cell reads a trace that `--traces` finds: one named without a folder.
+fn needs_trace(kept: &Kept) -> bool {
+    let cell = serde_json::to_value(&kept.cell).unwrap_or_default();
+    cell.pointer("/load/file").and_then(Value::as_str).is_some_and(|file| !file.contains('/'))
 }
 
 /// Results by the version that computed them, and the current version of the same sources.

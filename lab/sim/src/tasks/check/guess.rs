@@ -35,7 +35,6 @@ fn structures_of(operation: Operation) -> (&'static str, &'static str) {
         Operation::Cancel => ("Cancel", ""),
         Operation::CancelAck => ("CancelAck", "Holder"),
         Operation::Stop => ("Stop", "RunName"),
-        Operation::Argument => ("Argument", ""),
         Operation::Cookie => ("Cookie", ""),
         Operation::NoOp => ("NoOp", "Wait"),
     }

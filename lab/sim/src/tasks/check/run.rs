@@ -17,8 +17,10 @@ use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_tasks::place::Preference;
+use midflight_wire::{APPENDED_MAX, ARGUMENT_MAX};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// An executor clamps measured round trips to this.
 const MEASURED_MAX: Nanos = 250 * MS;
@@ -197,6 +199,8 @@ fn floods(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
 
 fn config(spec: &SwitchSpec) -> TasksConfig {
     TasksConfig {
+        // Room for the longest argument of each task: a full queue is full enough.
+        arguments: (spec.queue / 2).max(8),
         queue: spec.queue,
         slots: spec.slots,
         clients: spec.clients,
@@ -225,10 +229,20 @@ fn tasks(jid: u32, job: &Job) -> Vec<Task> {
             timeout: (spec.timeout_ms > 0).then_some(spec.timeout_ms * MS),
             attempts: spec.attempts,
             prefer: (spec.place != 0).then_some(Preference { place: spec.place, patience_ms: spec.patience_ms }),
-            ..Task::new(1, Argument::Inline { bytes: argument, length: 16 })
+            ..Task::new(1, sent_as(argument, jid, n))
         }
     };
     (0..).zip(&job.tasks).map(task).collect()
+}
+
+/// Inline, or of a third of the tasks repeated until it is long enough to be appended.
+fn sent_as(argument: [u8; 16], jid: u32, n: u32) -> Argument {
+    if n % 3 != 1 {
+        return Argument::Inline { bytes: argument, length: 16 };
+    }
+    let length =
+        ARGUMENT_MAX + 1 + (jid.wrapping_mul(31).wrapping_add(n * 97) as usize) % (APPENDED_MAX - ARGUMENT_MAX);
+    Argument::Appended(Arc::new(argument.into_iter().cycle().take(length).collect()))
 }
 
 /// Longest time of a task at its executor before it starts or goes back: two spans. A round trip may include a slot's
@@ -239,8 +253,9 @@ fn held_at_most(trial: &Trial) -> Nanos {
 }
 
 fn bytes(task: &Task) -> [u8; 16] {
-    match task.argument {
-        Argument::Inline { bytes, .. } => bytes,
+    match &task.argument {
+        Argument::Inline { bytes, .. } => *bytes,
+        Argument::Appended(bytes) => bytes[..16].try_into().expect("it is longer"),
         Argument::ByReference(_) => [0; 16],
     }
 }

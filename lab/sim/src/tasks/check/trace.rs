@@ -50,7 +50,7 @@ pub(super) fn describe(datagram: &[u8]) -> String {
     };
     let mut text = String::new();
     let _ = match packet {
-        Packet::Submit(fixed, tasks, prefers) => {
+        Packet::Submit(fixed, tasks, _, prefers) => {
             let tids: Vec<u32> = tasks.iter().map(|task| task.tid.get()).collect();
             let prefers = prefers.map_or(String::new(), |it| format!(" prefer {} for {} ms", it.place, it.patience_ms));
             let (client, jid) = (fixed.client, fixed.jid);
@@ -81,7 +81,7 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             let (mask, waits) = (fixed.resources, self::waits(waits));
             write!(text, "RETRIEVE {} no {} mask {mask:#04x} slot:sequence {waits}", tail(&fixed.header), fixed.counter)
         }
-        Packet::Assign(fixed, given) => {
+        Packet::Assign(fixed, given, _) => {
             let given: Vec<_> = given.iter().map(assignment).collect();
             write!(text, "ASSIGN {} {}", tail(&fixed.header), given.join(", "))
         }
@@ -114,9 +114,6 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         Packet::Stop(fixed, names) => {
             let names: Vec<_> = names.iter().map(|name| format!("{}.{}", name.submission, name.index)).collect();
             write!(text, "STOP {} {}", tail(&fixed.header), names.join(" "))
-        }
-        Packet::Argument(fixed, pieces) => {
-            write!(text, "ARGUMENT {} {} pieces of {:x}", tail(&fixed.header), pieces.len(), fixed.name)
         }
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),

@@ -6,8 +6,8 @@ use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
 use midflight_wire::{
-    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Preference, Probe, Register, Release,
-    Retrieve, SlotKind, SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
+    APPENDED, BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Preference, Probe, Register,
+    Release, Retrieve, SlotKind, SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
 };
 use zerocopy::{Immutable, IntoBytes};
 
@@ -60,7 +60,9 @@ impl Command<'_> {
                 let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
                 let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
                 let new = Submit::new(epoch, sequence);
-                let mut datagram = written(&Submit { client, cookie, token, uid, jid, ..new }, &tasks(records)?)?;
+                let tasks = tasks(records)?;
+                let mut datagram = written(&Submit { client, cookie, token, uid, jid, ..new }, &tasks)?;
+                tasks.iter().for_each(|task| datagram.extend(appended(task)));
                 if let Some((place, patience_ms)) = changes.prefers {
                     let preference = Preference { place: place.into(), patience_ms: patience_ms.into() };
                     datagram.extend_from_slice(preference.as_bytes());
@@ -112,7 +114,7 @@ where
     if records.len() > 255 { Err("more than 255 records".into()) } else { Ok(packet(fixed, records)) }
 }
 
-/// `100`, `100-103 level 2 needs AB attempt 1 function 7 argument 5` (bytes) `or argument reference`.
+/// `100`, `100-103 level 2 needs AB attempt 1 function 7 argument 5` (bytes) `or argument reference or appended 200`.
 fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
     let mut all = Vec::new();
     for item in items(records) {
@@ -127,6 +129,10 @@ fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
                 "attempt" => info.attempt = number(value)?,
                 "function" => info.function = number::<u32>(value)?.into(),
                 "argument" => set_argument(&mut info, value)?,
+                "appended" => {
+                    info.argument_length = APPENDED;
+                    info.argument[..2].copy_from_slice(&number::<u16>(value)?.to_be_bytes());
+                }
                 _ => return Err(format!("a task has no {what:?}")),
             }
         }
@@ -137,15 +143,25 @@ fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
 
 fn set_argument(info: &mut TaskInfo, value: &str) -> Result<(), String> {
     if value == "reference" {
-        let blob = BlobRef { id: 1.into(), length: 5000.into(), port: 7001.into(), at: 0.into() };
+        let blob = BlobRef { id: 1.into(), length: 5000.into(), port: 7001.into(), reserved: 0.into() };
         info.argument_length = BY_REFERENCE;
         info.argument.copy_from_slice(blob.as_bytes());
         return Ok(());
     }
     info.argument_length = number(value)?;
-    let used = usize::from(info.argument_length).min(info.argument.len());
-    info.argument[..used].fill(0xAA);
+    if info.argument_length != APPENDED {
+        let used = usize::from(info.argument_length).min(info.argument.len());
+        info.argument[..used].fill(0xAA);
+    }
     Ok(())
+}
+
+/// The appended argument of a task, padded with zeros: bytes that count from its tid.
+pub(super) fn appended(task: &TaskInfo) -> Vec<u8> {
+    let first = task.tid.get() as u8;
+    let mut bytes: Vec<u8> = (0..task.appended_length()).map(|at| first.wrapping_add(at as u8)).collect();
+    bytes.resize(task.appended_bytes(), 0);
+    bytes
 }
 
 /// `1.0`, `1.0-3`: submission and index.

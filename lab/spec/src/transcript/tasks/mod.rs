@@ -68,6 +68,7 @@ impl Vocabulary for TasksVocabulary {
                 "clients" => config.clients = number(value)?,
                 "levels" => config.levels = number(value)?,
                 "places" => config.places = number(value)?,
+                "arguments" => config.arguments = number(value)?,
                 "lease" => config.lease_ns = nanos(value)?,
                 "slot_idle" => config.slot_idle_ns = nanos(value)?,
                 "client_idle" => config.client_idle_ns = nanos(value)?,

@@ -191,7 +191,7 @@ fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
 
 fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     match (parse(first).ok()?, parse(second).ok()?) {
-        (Packet::Assign(fixed, a), Packet::Assign(_, b)) => join(fixed, a, b, SLOTS_MAX),
+        (Packet::Assign(fixed, a, _), Packet::Assign(_, b, _)) => join(fixed, a, b, SLOTS_MAX),
         (Packet::Reset(fixed, a), Packet::Reset(_, b)) if !a.is_empty() => join(fixed, a, b, REGISTER_MAX),
         _ => None,
     }

@@ -5,8 +5,8 @@ use super::context::Context;
 use super::names::{Names, Token};
 use midflight_dataplane::Stats;
 use midflight_wire::{
-    Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, RunName, SubmitAck,
-    VERSION, Wait, parse,
+    APPENDED, Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, RunName,
+    SubmitAck, VERSION, Wait, parse,
 };
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -25,8 +25,9 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], context: &Context<'_>) -> V
             if bytes.len() > PACKET_MAX {
                 lines[0] += &format!(", WHICH IS {} BYTES LONG", bytes.len());
             }
-            if let Packet::Assign(_, assignments) = packet {
-                lines.extend(assignments.iter().map(|a| assignment(a, to, context.names)));
+            if let Packet::Assign(_, assignments, mut appendix) = packet {
+                let line = |a: &Assignment| assignment(a, appendix.next_padded(&a.task), to, context.names);
+                lines.extend(assignments.iter().map(line));
             }
         }
     }
@@ -49,7 +50,7 @@ fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
         Packet::Released(released, slots) => {
             format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, context))
         }
-        Packet::Assign(assign, _) => format!("ASSIGN{}", number(assign.header.sequence.get())),
+        Packet::Assign(assign, ..) => format!("ASSIGN{}", number(assign.header.sequence.get())),
         Packet::ProbeAck(ack) => {
             let (sequence, count) = (ack.header.sequence, ack.header.count);
             let (known, seen) = (known(ack.known), seen_as(ack.seen.into(), to));
@@ -181,7 +182,7 @@ fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) 
     called.join(", ")
 }
 
-fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
+fn assignment(a: &Assignment, appended: &[u8], to: SocketAddr, names: &Names) -> String {
     let slot = names.call(to, a.slot.get(), a.generation.get());
     let address = SocketAddr::from(a.address);
     let owner = names.by_token(a.token.get(), a.submission.get());
@@ -215,6 +216,11 @@ fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
     match a.task.argument_length {
         0 => {}
         BY_REFERENCE => line += ", argument by reference",
+        APPENDED => {
+            let is_right = appended == super::command::appended(&a.task) && a.task.argument[2..] == [0; 14];
+            let wrong = if is_right { "" } else { ", WHICH IS WRONG" };
+            let _ = write!(line, ", {} bytes appended{wrong}", a.task.appended_length());
+        }
         bytes => {
             let _ = write!(line, ", argument of {bytes} bytes");
         }
@@ -254,7 +260,11 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
         .map(|level| (format!("queued at level {level}:"), stats.queued[usize::from(level) - 1].into()))
         .collect();
     let now = [("parked", stats.parked), ("busy", stats.busy), ("slots", stats.slots), ("clients", stats.clients)];
-    for (name, value) in now.into_iter().chain([("waiting for a place", stats.for_place), ("places", stats.places)]) {
+    for (name, value) in now.into_iter().chain([
+        ("waiting for a place", stats.for_place),
+        ("places", stats.places),
+        ("argument blocks", stats.argument_blocks),
+    ]) {
         gauges.push((name.to_owned(), value.into()));
     }
     let gauges: Vec<_> = gauges.iter().map(|(name, value)| (name.as_str(), *value)).collect();

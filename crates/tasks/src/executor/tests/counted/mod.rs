@@ -49,7 +49,7 @@ fn given(slot: u32, sequence: u32, index: u8, resources: u8) -> Assignment {
 /// Assigns a task to this slot; returns the run.
 fn start(world: &mut World, slot: u32, sequence: u32, resources: u8) -> Run {
     world.assign(&[given(slot, sequence, slot as u8, resources)]);
-    world.runs()[0]
+    world.runs()[0].clone()
 }
 
 /// Time after which a wait that could offer more is withdrawn.

@@ -123,7 +123,7 @@ fn is_refusal(verdict: Verdict) -> bool {
 pub(super) fn assignments(sent: &[Datagram]) -> BTreeMap<u32, Assignment> {
     let mut given = BTreeMap::new();
     for (_, bytes) in sent {
-        if let Ok(Packet::Assign(_, assignments)) = parse(bytes) {
+        if let Ok(Packet::Assign(_, assignments, _)) = parse(bytes) {
             given.extend(assignments.iter().map(|assignment| (assignment.slot.get(), *assignment)));
         }
     }

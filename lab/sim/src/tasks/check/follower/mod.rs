@@ -151,7 +151,7 @@ fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
 }
 
 fn accepted(took: &Took<'_>, sent: &[Datagram]) -> Vec<(u32, u32, Name)> {
-    let (Verdict::Ok, Ok(Packet::Submit(submit, tasks, _))) = (took.verdict, parse(took.datagram)) else {
+    let (Verdict::Ok, Ok(Packet::Submit(submit, tasks, ..))) = (took.verdict, parse(took.datagram)) else {
         return vec![];
     };
     let acknowledged = sent.iter().find_map(|(_, bytes)| match parse(bytes) {

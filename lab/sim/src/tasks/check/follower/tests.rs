@@ -25,6 +25,7 @@ const CONFIG: TasksConfig = TasksConfig {
     clients: 8,
     levels: 8,
     places: 8,
+    arguments: 64,
     lease_ns: 100 * MS,
     slot_idle_ns: 400 * MS,
     client_idle_ns: 1_000 * MS,
