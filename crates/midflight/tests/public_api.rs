@@ -31,17 +31,13 @@ fn leaves(tree: &UseTree) -> Vec<String> {
 fn exports(items: &[Item], module: &str, found: &mut BTreeMap<String, Vec<String>>) {
     for item in items {
         match item {
-            Item::Use(one) if is_public(&one.vis) => {
-                found.entry(module.to_owned()).or_default().extend(leaves(&one.tree));
+            Item::Use(one) if matches!(one.vis, Visibility::Public(_)) => {
+                found.entry(module.into()).or_default().extend(leaves(&one.tree))
             }
             Item::Mod(inner) => exports(&inner.content.as_ref().unwrap().1, &inner.ident.to_string(), found),
             _ => {}
         }
     }
-}
-
-fn is_public(vis: &Visibility) -> bool {
-    matches!(vis, Visibility::Public(_))
 }
 
 /// The items of a file or folder. The modules of the other programs are separate.
@@ -69,7 +65,7 @@ impl VisitMut for Shown {
     }
 
     fn visit_item_struct_mut(&mut self, item: &mut ItemStruct) {
-        let is_shown = |field: &syn::Field| is_public(&field.vis);
+        let is_shown = |field: &syn::Field| matches!(field.vis, Visibility::Public(_));
         match &mut item.fields {
             Fields::Named(named) => named.named = named.named.clone().into_iter().filter(is_shown).collect(),
             Fields::Unnamed(one) => one.unnamed = one.unnamed.clone().into_iter().filter(is_shown).collect(),
@@ -81,7 +77,7 @@ impl VisitMut for Shown {
 
 /// The item as users see it, if it is `name` or an implementation of it.
 fn shown(mut item: Item, name: &str) -> Option<Item> {
-    let is_it = |vis: &Visibility, ident: &Ident| is_public(vis) && ident == name;
+    let is_it = |vis: &Visibility, ident: &Ident| matches!(vis, Visibility::Public(_)) && ident == name;
     let is_shown = match &mut item {
         Item::Struct(one) => is_it(&one.vis, &one.ident),
         Item::Enum(one) => is_it(&one.vis, &one.ident),
@@ -89,10 +85,9 @@ fn shown(mut item: Item, name: &str) -> Option<Item> {
         Item::Const(one) => is_it(&one.vis, &one.ident),
         Item::Type(one) => is_it(&one.vis, &one.ident),
         Item::Impl(one) => {
-            let is_trait = one.trait_.is_some();
-            one.items.retain(|item| matches!(item, ImplItem::Fn(f) if !is_trait && is_public(&f.vis)));
+            one.items.retain(|item| matches!(item, ImplItem::Fn(f) if matches!(f.vis, Visibility::Public(_))));
             let is_of = matches!(&*one.self_ty, syn::Type::Path(of) if of.path.segments.last().unwrap().ident == name);
-            is_of && (is_trait || !one.items.is_empty())
+            is_of && (one.trait_.is_some() || !one.items.is_empty())
         }
         _ => false,
     };
@@ -111,8 +106,8 @@ fn the_public_items_are_those_of_the_snapshot() {
             let items = places.iter().map(|items| items.iter().filter_map(|item| shown(item.clone(), &name)).collect());
             let mut items = items.filter(|items: &Vec<_>| items.iter().any(|item| !matches!(item, Item::Impl(_))));
             let items = items.next().unwrap_or_else(|| panic!("{module}::{name} has no source"));
-            let written = prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items });
-            text.insert(format!("{module}::{name}"), written);
+            let file = syn::File { shebang: None, attrs: Vec::new(), items };
+            text.insert(format!("{module}::{name}"), prettyplease::unparse(&file));
         }
     }
     assert!(found.is_empty(), "no sources: {found:?}");
