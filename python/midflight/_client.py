@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -82,7 +83,8 @@ class Submitter:
             raise TypeError("map needs something to iterate over")
         if chunksize is not None and chunksize < 1 or window < 1:
             raise ValueError("chunksize and window: at least 1")
-        if self._settings.attempts == 1 or (self._settings.retries and chunksize is None):
+        retries = self._settings.retries
+        if retries == 0 or (retries and chunksize is None):
             chunksize = 1  # several calls are retried together, or each alone
         return Results(
             self._owner(),
@@ -101,6 +103,7 @@ class Client(Submitter):
 
     Args:
         switch: ``HOST:PORT``, several separated by commas; default: ``$MIDFLIGHT_SWITCH``, or 127.0.0.1:7700.
+        config: the cluster's configuration, whose ``[tasks.resources]`` names resources.
         environment: ``"any"``, or ``"same"``: only workers with the same packages in the same versions may run the calls.
         result_max: bytes of the largest result.
         memory_max: bytes of arguments, functions and shared arguments that are kept for executors at a time.
@@ -117,6 +120,7 @@ class Client(Submitter):
         self,
         switch: str | None = None,
         *,
+        config: str | os.PathLike[str] | None = None,
         environment: str = "any",
         result_max: int = 64 << 20,
         memory_max: int = 1 << 30,
@@ -128,6 +132,7 @@ class Client(Submitter):
             raise ValueError(f"result_max {result_max}: 1 to {_entries.RESULT_MAX} bytes")
         if max_open < 1 or memory_max < 1:
             raise ValueError("max_open and memory_max: at least 1")
+        self._resources = _resources_of(config) if config is not None else {}
         switch = switch or os.environ.get("MIDFLIGHT_SWITCH") or "127.0.0.1:7700"
         digest = environment_of(environment)
         native = _native.Client(
@@ -149,26 +154,27 @@ class Client(Submitter):
         self,
         *,
         priority: int = 4,
-        resources: str | int = 0,
+        resources: str = "",
         timeout: float | None = None,
-        retries: int = 0,
-        attempts: int = 3,
+        retries: int | None = None,
     ) -> Submitter:
         """Submits calls by this client with other options. It keeps the client open.
 
         Args:
             priority: 1 (the highest) to 8.
-            resources: names such as ``"r0,r3"``, or a mask: what the executor must have.
+            resources: names such as ``"gpu,ssd"``, of `config` or ``r0`` to ``r7``: what the executor must have. Of a counted resource,
+                the call gets one bundle.
             timeout: seconds that a call may run at its worker, for each attempt; then it is stopped. The time in the queue does not count.
-            retries: attempts after an exception of the function.
-            attempts: attempts in all, where a worker dies or takes longer than `timeout`; 1 also keeps calls from being sent together.
+            retries: how often a call runs again after an exception, a timeout or the death of its worker. Default: twice, but not after an
+                exception. Any number also keeps calls from being sent together.
 
         >>> with midflight.Client() as client:
         ...     urgent = client.options(priority=1, timeout=10)
         ...     urgent.submit(abs, -1).result()
         1
         """
-        return _WithOptions(self, Settings.of(priority, resources, timeout, retries, attempts))
+        mask = _native.Client.resources(resources, self._resources)
+        return _WithOptions(self, Settings.of(priority, mask, timeout, retries))
 
     def share(self, value: T) -> Shared[T]:
         """Keeps a value that many calls have as an argument. Executors fetch it once, and their workers share its buffers: arrays in it are
@@ -215,6 +221,14 @@ class _WithOptions(Submitter):
 
     def _owner(self) -> Client:
         return self._client
+
+
+def _resources_of(config: str | os.PathLike[str]) -> dict[str, int]:
+    """The table ``[tasks.resources]`` of a configuration."""
+    with open(config, "rb") as file:
+        table = tomllib.load(file).get("tasks", {}).get("resources", {})
+    _native.Client.resources("", table)
+    return dict(table)
 
 
 def _bar(iterables: tuple[Iterable[Any], ...]) -> Any:

@@ -34,6 +34,9 @@ _LOOK_EVERY = 0.1
 _LEND_AFTER = 0.005
 #: Seconds: some hundred years.
 _TIMEOUT_MAX = 4e9
+#: Default retries after the death of a worker and after a timeout.
+_RETRIES = 2
+_RETRIES_MAX = 99
 _PYTHON = (sys.version_info[0], sys.version_info[1])
 
 
@@ -173,25 +176,34 @@ class Settings(NamedTuple):
     priority: int = 4
     resources: int = 0
     timeout: float | None = None
-    retries: int = 0
-    attempts: int = 3
+    #: ``None``: the default, which depends on what ended the attempt.
+    retries: int | None = None
 
     @classmethod
-    def of(cls, priority: int, resources: str | int, timeout: float | None, retries: int, attempts: int) -> Settings:
+    def of(cls, priority: int, resources: int, timeout: float | None, retries: int | None) -> Settings:
         """Checks the options."""
         if not 1 <= priority <= 8:
             raise ValueError(f"priority {priority}: 1 (the highest) to 8")
-        if not 0 <= retries <= 100 or not 1 <= attempts <= 100:
-            raise ValueError("retries: 0 to 100; attempts: 1 to 100")
+        if retries is not None and not 0 <= retries <= _RETRIES_MAX:
+            raise ValueError(f"retries {retries}: 0 to {_RETRIES_MAX}")
         if timeout is not None and not 0 < timeout <= _TIMEOUT_MAX:
             raise ValueError(f"timeout {timeout}: seconds above 0, at most {_TIMEOUT_MAX:g}, or None for ever")
-        mask = resources if isinstance(resources, int) else _native.Client.resources(resources)
-        return cls(priority, mask, timeout, retries, attempts)
+        return cls(priority, resources, timeout, retries)
+
+    @property
+    def after_exceptions(self) -> int:
+        """How often a call runs again after an exception."""
+        return self.retries or 0
+
+    @property
+    def attempts(self) -> int:
+        """How often a call runs at most if its workers die or it exceeds its timeout."""
+        return 1 + (_RETRIES if self.retries is None else self.retries)
 
     @property
     def may_join(self) -> bool:
-        """Whether several calls may be one task. If that ends its worker, each is retried alone; `retries` applies to all of them."""
-        return not self.retries and self.attempts > 1
+        """Whether several calls may be one task. If that ends its worker, each is retried alone; `retries` would apply to all of them."""
+        return self.retries is None
 
 
 class Function:
@@ -221,7 +233,7 @@ class Function:
         #: Whether several calls may be one task.
         self.may_join = settings.may_join
         #: Most runs of a task of several calls.
-        self.runs_max = settings.retries + 1
+        self.runs_max = settings.after_exceptions + 1
         if self.may_join:
             calls.set_size(pace.size)
 
@@ -438,7 +450,7 @@ class Core:
             resources=settings.resources,
             timeout=settings.timeout,
             attempts=settings.attempts,
-            retries=settings.retries,
+            retries=settings.after_exceptions,
         )
 
     def share(self, pieces: list[bytes | memoryview]) -> _native.Blob:

@@ -23,7 +23,7 @@ from midflight._futures import Future
 __all__ = ["MidflightBackend"]
 
 #: Arguments of `Client.options`; the others are for `Client`.
-_OF_TASKS = ("priority", "resources", "timeout", "retries", "attempts")
+_OF_TASKS = ("priority", "resources", "timeout", "retries")
 
 
 def _call(batch: Callable[[], Any]) -> Any:

@@ -203,11 +203,28 @@ def test_a_task_gets_the_resource_that_it_asks_for() -> None:
         assert (required.result(PATIENCE), without.result(PATIENCE)) == ("0", None)
 
 
+def test_resources_have_the_names_of_the_configuration(tmp_path: Path) -> None:
+    config = tmp_path / "midflight.toml"
+    config.write_text("[tasks.resources]\ngpu = 3\n")
+    with Cluster("--config", str(config), "--count", "gpu=1") as cluster:
+        with midflight.Client(cluster.switch, config=config) as client:
+            gpu = client.options(resources="gpu").submit(functions.environment, "MIDFLIGHT_GPU")
+            same = client.options(resources="r3").submit(functions.environment, "MIDFLIGHT_GPU")
+            assert (gpu.result(PATIENCE), same.result(PATIENCE)) == ("0", "0")
+            with pytest.raises(ValueError, match="known are gpu, r0 to r7"):
+                client.options(resources="ssd")
+    config.write_text("[tasks.resources]\ngpu = 8\n")
+    with pytest.raises(ValueError, match="must be 0 to 7"):
+        midflight.Client(cluster.switch, config=config)
+
+
 def test_options_are_of_tasks(client: midflight.Client) -> None:
     with pytest.raises(ValueError, match="priority 9"):
         client.options(priority=9)
     with pytest.raises(ValueError):
         client.options(resources="no-such")
+    with pytest.raises(ValueError, match="retries 100: 0 to 99"):
+        client.options(retries=100)
 
 
 def test_joblib_runs_its_batches_here(cluster: Cluster) -> None:

@@ -144,7 +144,7 @@ def test_a_result_that_cannot_be_unpickled_here_is_told(client: midflight.Client
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_worker_that_dies_in_each_attempt_fails_its_task(client: midflight.Client, number: int) -> None:
     with pytest.raises(midflight.WorkerDied, match=f"signal {int(number)}.*attempt 2") as caught:
-        client.options(attempts=2).submit(functions.die, number).result(PATIENCE)
+        client.options(retries=1).submit(functions.die, number).result(PATIENCE)
     assert caught.value.signal == number
     if number == signal.SIGSEGV:
         assert "in die" in str(caught.value), "faulthandler says where"
@@ -153,7 +153,7 @@ def test_a_worker_that_dies_in_each_attempt_fails_its_task(client: midflight.Cli
 
 def test_a_worker_that_exits_is_told_from_one_that_is_killed(client: midflight.Client) -> None:
     with pytest.raises(midflight.WorkerDied, match="exit code 3") as caught:
-        client.options(attempts=1).submit(functions.die_if, 1, 1).result(PATIENCE)
+        client.options(retries=0).submit(functions.die_if, 1, 1).result(PATIENCE)
     assert caught.value.signal is None
 
 
@@ -172,17 +172,17 @@ def test_retries_are_for_exceptions(client: midflight.Client, tmp_path: Path) ->
 
 def test_a_task_that_hangs_is_stopped_at_its_timeout(client: midflight.Client, tmp_path: Path) -> None:
     with pytest.raises(midflight.TaskTimeout, match="its timeout of 300ms, attempt 1"):
-        client.options(timeout=0.3, attempts=1).submit(time.sleep, 600).result(PATIENCE)
+        client.options(timeout=0.3, retries=0).submit(time.sleep, 600).result(PATIENCE)
     with pytest.raises(midflight.TaskTimeout, match="attempt 2"):
-        client.options(timeout=0.1, attempts=2).submit(functions.hang_deaf, str(tmp_path / "pid")).result(PATIENCE)
+        client.options(timeout=0.1, retries=1).submit(functions.hang_deaf, str(tmp_path / "pid")).result(PATIENCE)
     assert client.submit(functions.double, 4).result(PATIENCE) == 8
 
 
 def test_the_time_in_the_queue_does_not_count_for_the_timeout(client: midflight.Client, tmp_path: Path) -> None:
     busy = [client.submit(functions.hold, str(tmp_path / "go")) for _ in range(2)]
     # They wait in the queue for longer than each of them may run.
-    late = [client.options(timeout=0.5, attempts=1).submit(functions.double, number) for number in range(4)]
-    several = client.options(timeout=0.5, attempts=1).map(functions.double, range(100))
+    late = [client.options(timeout=0.5, retries=0).submit(functions.double, number) for number in range(4)]
+    several = client.options(timeout=0.5, retries=0).map(functions.double, range(100))
     time.sleep(1)
     (tmp_path / "go").touch()
     midflight.gather(busy, timeout=PATIENCE)
@@ -191,11 +191,11 @@ def test_the_time_in_the_queue_does_not_count_for_the_timeout(client: midflight.
 
 
 def test_what_a_call_loads_does_not_count_for_its_timeout(cluster: Cluster, client: midflight.Client) -> None:
-    options = client.options(timeout=0.3, attempts=1)
+    options = client.options(timeout=0.3, retries=0)
     assert options.submit(len, functions.SlowToLoad(0.6)).result(PATIENCE) == 4
     assert list(options.map(len, [functions.SlowToLoad(0.6)])) == [4]
     with midflight.Client(cluster.switch, environment="same") as same:
-        assert same.options(timeout=0.3, attempts=1).submit(functions.double, 4).result(PATIENCE) == 8
+        assert same.options(timeout=0.3, retries=0).submit(functions.double, 4).result(PATIENCE) == 8
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan"), 1e300])
@@ -206,7 +206,7 @@ def test_a_timeout_is_a_time(client: midflight.Client, timeout: float) -> None:
 
 def test_a_call_is_not_tried_more_often_because_of_its_neighbours(client: midflight.Client, tmp_path: Path) -> None:
     path = tmp_path / "notes"
-    options = client.options(timeout=0.4, retries=2, attempts=3)
+    options = client.options(timeout=0.4, retries=2)
     results = options.map(functions.note_and_fail, [str(path)] * 3, range(3), chunksize=3, return_exceptions=True)
     raised, hung, fine = results
     assert isinstance(raised, ValueError) and isinstance(hung, midflight.TaskTimeout) and fine == 2
@@ -219,7 +219,7 @@ def test_a_call_is_not_tried_more_often_because_of_its_neighbours(client: midfli
 def test_results_that_are_too_large_together_give_no_further_retries(cluster: Cluster, tmp_path: Path) -> None:
     path = tmp_path / "notes"
     with midflight.Client(cluster.switch, result_max=1 << 20) as client:
-        options = client.options(retries=2, attempts=3)
+        options = client.options(retries=2)
         results = options.map(functions.note_and_grow, [str(path)] * 3, range(3), chunksize=3, return_exceptions=True)
         raised, *large = results
     assert isinstance(raised, ValueError) and [len(result) for result in large] == [700_000] * 2
@@ -230,13 +230,13 @@ def test_results_that_are_too_large_together_give_no_further_retries(cluster: Cl
 
 def test_an_interrupt_that_came_too_late_is_not_the_next_calls(tmp_path: Path) -> None:
     with Cluster(slots=1) as cluster, midflight.Client(cluster.switch) as client:
-        hidden = client.options(timeout=0.2, attempts=1).submit(functions.hide_interrupts, 0.5)
+        hidden = client.options(timeout=0.2, retries=0).submit(functions.hide_interrupts, 0.5)
         assert hidden.result(PATIENCE) == "hidden"
         assert client.submit(functions.show_interrupts).result(PATIENCE) == "shown"
 
 
 def test_the_others_of_a_map_whose_call_hangs_have_their_results(client: midflight.Client) -> None:
-    results = client.options(timeout=0.5, attempts=2).map(
+    results = client.options(timeout=0.5, retries=1).map(
         functions.sleep_if, range(6), [3] * 6, chunksize=6, return_exceptions=True
     )
     ends = list(results)
@@ -275,7 +275,7 @@ def test_a_task_that_waits_is_taken_out(client: midflight.Client, tmp_path: Path
 
 def test_a_child_that_holds_the_socket_does_not_hide_a_death(client: midflight.Client, tmp_path: Path) -> None:
     with pytest.raises(midflight.WorkerDied, match="exit code 4"):
-        client.options(attempts=1).submit(functions.fork_and_die, str(tmp_path / "pid")).result(PATIENCE)
+        client.options(retries=0).submit(functions.fork_and_die, str(tmp_path / "pid")).result(PATIENCE)
     child = pid_in(tmp_path / "pid")
     assert eventually(lambda: not is_alive(child)), "it went with its worker"
 

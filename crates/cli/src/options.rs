@@ -54,9 +54,10 @@ pub(crate) struct OutputDisk {
 
 impl OutputDisk {
     pub(crate) fn blobs(self, directory: Option<PathBuf>) -> BlobOptions {
-        let default = BlobOptions::default();
-        let max_file_bytes = self.output_disk.map_or(default.max_file_bytes, |mib| u64::from(mib) << 20);
-        BlobOptions { max_file_bytes, directory, ..default }
+        let mut options = BlobOptions::default();
+        options.max_file_bytes = self.output_disk.map_or(options.max_file_bytes, |mib| u64::from(mib) << 20);
+        options.directory = directory;
+        options
     }
 }
 

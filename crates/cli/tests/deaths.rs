@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Directory, Running, midflight, signal, skip, spawn_with, wait_until};
-use midflight::{Client, ClientOptions, Job};
+use midflight::{Client, Job};
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::process::{Child, Stdio};
@@ -56,7 +56,7 @@ fn stats() -> Vec<Stat> {
 
 /// Waits until it runs.
 fn submit(command: &Command<'_>, switch: SocketAddr) -> Client {
-    let client = Client::connect(ClientOptions::new(vec![switch])).unwrap();
+    let client = Client::builder().switch(switch).connect().unwrap();
     let _job = client.submit(Job::builder("exec").task(command.line()).build()).unwrap();
     command.wait();
     client
@@ -164,7 +164,7 @@ fn commands_of_a_command_end_with_the_outer_executor() {
 fn no_process_watches_where_no_command_is_run() {
     let switch = Running::switch("127.0.0.1:0", &[]);
     let executor = Running::executor(switch.address(), 1, &[]);
-    let client = Client::connect(ClientOptions::new(vec![switch.address()])).unwrap();
+    let client = Client::builder().switch(switch.address()).connect().unwrap();
     for (function, watched) in [("noop", false), ("exec", true)] {
         assert!(client.submit(Job::builder(function).task("").build()).unwrap().wait().iter().all(Result::is_ok));
         let parent = executor.child.id().to_string();

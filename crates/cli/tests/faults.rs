@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Directory, Running, Seen, free_address, status, wait_until};
-use midflight::{Client, ClientOptions};
+use midflight::Client;
 use std::time::{Duration, Instant};
 
 const TASKS: usize = 4_000;
@@ -27,7 +27,7 @@ fn world(name: &str) -> World {
     let address = free_address();
     let switch = start_switch(&directory, &address.to_string());
     let executors = (0..EXECUTORS).map(|_| Running::executor(address, SLOTS, &[])).collect();
-    let client = Client::connect(ClientOptions::new(vec![address])).unwrap();
+    let client = Client::builder().switch(address).connect().unwrap();
     World { directory, switch, executors, client }
 }
 
@@ -75,5 +75,5 @@ fn t9_the_switch_is_killed_and_restarted_and_every_task_completes_once() {
     let (recovery_ms, again) = (recovery.as_millis(), seen.again);
     println!("switch restarted: the next result {recovery_ms} ms later, {again} tasks were submitted again");
     assert!(recovery < common::PATIENCE, "{recovery:?}");
-    assert_eq!(world.client.switch().0.to_string(), address);
+    assert_eq!(world.client.switch().to_string(), address);
 }

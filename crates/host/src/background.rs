@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 /// `what` completes "cannot …".
 pub(crate) fn runtime(what: &'static str) -> Result<Runtime, Error> {
-    Builder::new_current_thread().enable_all().build().map_err(|source| Error::Resources { what, source })
+    Builder::new_current_thread().enable_all().build().map_err(Error::resources(what))
 }
 
 /// Dropping it drops what it runs, and waits for the thread.

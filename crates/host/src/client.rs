@@ -1,25 +1,28 @@
 //! The client: jobs in, outcomes out. The submitting thread encodes and sends; the network thread receives, and passes outcomes to the
 //! threads that wait.
 
+mod builder;
 mod durable;
 mod fetches;
 mod handler;
 pub(crate) mod shared;
 
-use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
-use crate::busy_poll::BUSY_POLL;
+use crate::blob::{BlobCounters, BlobLease, BlobServer, BlobStore, Fetcher};
 use crate::clock;
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
 use crate::job::{Job, TaskSpec};
+use crate::pending::Polls;
 use crate::poller::Poller;
-use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
+use crate::results::{JobClient, JobHandle, JobState, Sink, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
+pub(crate) use builder::CONNECT_TIMEOUT;
+pub use builder::ClientBuilder;
 pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
-use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
+use midflight_tasks::client::{self as protocol, Argument, ClientConfig, Task, TaskKey};
 use midflight_wire::{APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -34,52 +37,6 @@ const NO_POLLING: Duration = Duration::ZERO;
 const ROOM_POLL: Duration = Duration::from_millis(20);
 /// How long `drop` waits for executors to stop cancelled tasks.
 const STOPS_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Addresses and bounds of a client. [`ClientOptions::new`] has the defaults.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The switches, the preferred one first.
-    pub switches: Vec<SocketAddr>,
-    /// Local UDP address, also for the TCP server of arguments. Default: loopback if all switches are on loopback, else all interfaces.
-    pub bind: Option<SocketAddr>,
-    /// User id, the first part of a task's name. Default: that of the process.
-    pub uid: u32,
-    /// Open tasks at a time. Default 1,048,576.
-    pub max_open: usize,
-    /// Whether `submit` waits at `max_open` instead of failing. Default yes.
-    pub wait_for_room: bool,
-    /// Longest result in bytes fetched into memory ([`TaskResult::value`](crate::TaskResult::value)). Default 64 MiB.
-    pub value_max: u32,
-    /// Whether longer results are fetched into files ([`TaskResult::file`](crate::TaskResult::file)). Default no: they end as
-    /// [`TaskError::TooLarge`].
-    pub files: bool,
-    /// Bounds of arguments by reference and of results in files.
-    pub blobs: BlobOptions,
-    /// Concurrent fetches of results; from one address at most half of them, rounded up. Default 16.
-    pub fetchers: usize,
-    /// How long a waiting thread polls the socket before it sleeps, yielding the core to others; saves wake-ups. Default 100 µs; zero:
-    /// never.
-    pub busy_poll: Duration,
-}
-
-impl ClientOptions {
-    /// The defaults.
-    #[must_use]
-    pub fn new(switches: Vec<SocketAddr>) -> Self {
-        Self {
-            switches,
-            bind: None,
-            uid: rustix::process::getuid().as_raw(),
-            max_open: 1 << 20,
-            wait_for_room: true,
-            value_max: 64 << 20,
-            files: false,
-            blobs: BlobOptions::default(),
-            fetchers: 16,
-            busy_poll: BUSY_POLL,
-        }
-    }
-}
 
 /// All counts of a client.
 #[derive(Clone, Copy, Debug)]
@@ -133,12 +90,13 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Starts a client, which contacts the first switch; see [`Self::wait_connected`].
-    ///
-    /// # Errors
-    ///
-    /// If an option is out of range or the kernel refuses sockets or threads.
-    pub fn connect(options: ClientOptions) -> Result<Self, Error> {
+    /// Describes a client.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    fn start(options: ClientBuilder) -> Result<Self, Error> {
         let bind = options.bind.unwrap_or_else(|| local_for(&options.switches));
         let config = ClientConfig {
             uid: options.uid,
@@ -147,9 +105,9 @@ impl Client {
             ..ClientConfig::new(rand::random::<u64>() & !DURABLE, rand::random(), options.switches)
         };
         let endpoint = protocol::Client::new(config, clock::now());
-        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        let endpoint = endpoint.map_err(|error| Error::invalid(&error))?;
         if options.fetchers == 0 {
-            return Err(Error::Configuration("fetchers is 0: set it to at least 1".to_owned()));
+            return Err(Error::Invalid("fetchers is 0: set it to at least 1".to_owned()));
         }
         let blobs = BlobStore::new(options.blobs);
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), false)?;
@@ -208,7 +166,7 @@ impl Client {
     #[must_use]
     pub fn wait_connected(&self, timeout: Duration) -> bool {
         let started = Instant::now();
-        while self.switch().1 == 0 {
+        while self.epoch() == 0 {
             if started.elapsed() >= timeout {
                 return false;
             }
@@ -217,10 +175,16 @@ impl Client {
         true
     }
 
-    /// The current switch and its epoch, 0 before its first answer.
+    /// The current switch.
     #[must_use]
-    pub fn switch(&self) -> (SocketAddr, u32) {
-        self.shared.driver.peek(|endpoint, _| endpoint.switch())
+    pub fn switch(&self) -> SocketAddr {
+        self.shared.driver.peek(|endpoint, _| endpoint.switch().0)
+    }
+
+    /// The epoch of the current switch, 0 before its first answer.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.shared.driver.peek(|endpoint, _| endpoint.switch().1)
     }
 
     /// How long a switch has been asked without an answer. Clients ask while tasks are open.
@@ -394,7 +358,7 @@ impl Client {
         }
     }
 
-    /// Closes the client. Waiting callers get [`TaskError::Closed`]. Waits up to a second for executors to stop cancelled tasks.
+    /// Closes the client. Waiting callers get [`Error::Closed`]. Waits up to a second for executors to stop cancelled tasks.
     pub fn close(self) {
         drop(self);
     }
@@ -407,7 +371,7 @@ impl Drop for Client {
         let open = self.shared.driver.with(|_, _, handler| handler.close());
         self.shared.driver.stop();
         for job in open {
-            job.end_all(&TaskError::Closed);
+            job.end_all(&Error::Closed);
         }
         self.shared.room.announce();
         let own = std::thread::current().id(); // a sink may hold the last handle
@@ -417,11 +381,13 @@ impl Drop for Client {
     }
 }
 
-impl JobClient for Shared {
+impl Polls for Shared {
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         self.poller.poll_until(&self.driver, deadline, done, |endpoint| endpoint.open() > 0);
     }
+}
 
+impl JobClient for Shared {
     fn watch(&self) {
         self.driver.watch();
     }
@@ -483,7 +449,7 @@ impl Room {
 }
 
 fn needs_room<T>(tried: &Result<T, Error>) -> bool {
-    matches!(tried, Err(Error::Submit(SubmitError::TooManyOpen { asked, max_open, .. })) if asked <= max_open)
+    matches!(tried, Err(Error::TooManyOpen { asked, max, .. }) if asked <= max)
 }
 
 /// The default local address: loopback if all switches are on loopback, to keep other machines out.

@@ -28,7 +28,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Starts a named thread.
 pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     let thread = std::thread::Builder::new().name(name.into()).spawn(run);
-    thread.map_err(|source| Error::Resources { what: "start a thread", source })
+    thread.map_err(Error::resources("start a thread"))
 }
 
 /// Handles an endpoint's events. All methods are called with the endpoint locked, but not the result of `after`.

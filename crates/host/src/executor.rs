@@ -9,6 +9,7 @@ pub use builder::ExecutorBuilder;
 use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::counted::CountedResources;
 use crate::driver::{Driver, lock};
+use crate::error::Error;
 use crate::exec::Processes;
 use crate::python::{PythonCounts, Pythons};
 use crate::run_times::RunTimes;
@@ -39,16 +40,6 @@ pub struct Executor {
 }
 
 pub(crate) type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
-
-/// A drain timed out. The running tasks were killed; the switch gives them to other executors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{running} tasks still ran after {timeout:?}; the switch gives them to other executors")]
-pub struct DrainError {
-    /// Tasks that ran.
-    pub running: u32,
-    /// The timeout.
-    pub timeout: Duration,
-}
 
 /// Counters of an executor.
 #[derive(Clone, Copy, Debug)]
@@ -211,14 +202,14 @@ impl Executor {
     /// # Errors
     ///
     /// If tasks still ran after `timeout`.
-    pub fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
+    pub fn drain(&self, timeout: Duration) -> Result<(), Error> {
         self.begin_drain();
         if self.status.wait(timeout, |now| now.drained) {
             return Ok(());
         }
         let running = self.kill_all();
         self.driver.stop(); // stops renewing the leases of killed tasks
-        if running == 0 { Ok(()) } else { Err(DrainError { running, timeout }) }
+        if running == 0 { Ok(()) } else { Err(Error::StillRunning { running, within: timeout }) }
     }
 }
 

@@ -52,14 +52,6 @@ pub struct LentSlot {
     run: RunKey,
 }
 
-/// The task cannot wait for other tasks: the executor's limit is reached, or the task already waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "as many tasks of this executor wait for other tasks as may: raise `waiting` in [tasks.executors] of its configuration \
-     (ExecutorBuilder::waiting), or nest calls less deeply"
-)]
-pub struct TooManyWaiting;
-
 impl TaskContext {
     /// The task's exclusive bundle of this counted resource, such as a GPU's id. `None`: not counted by the executor, or not required by
     /// the task.
@@ -75,11 +67,11 @@ impl TaskContext {
     ///
     /// If too many tasks wait ([`ExecutorBuilder::waiting`](crate::ExecutorBuilder::waiting)), if this one already does, and in functions
     /// of `register_inline`.
-    pub fn lend_slot(&self) -> Result<LentSlot, TooManyWaiting> {
-        let driver = self.driver.upgrade().ok_or(TooManyWaiting)?;
+    pub fn lend_slot(&self) -> Result<LentSlot, Error> {
+        let driver = self.driver.upgrade().ok_or(Error::TooManyWaiting)?;
         let lends = driver.with(|now, executor, _| executor.wait_for_others(now, self.run));
         if !lends {
-            return Err(TooManyWaiting);
+            return Err(Error::TooManyWaiting);
         }
         Ok(LentSlot { driver: self.driver.clone(), run: self.run })
     }
@@ -174,7 +166,7 @@ impl Functions {
         let id = function_id(name);
         if let Some(Known { name: other, .. }) = self.place(id).map(|place| &self.all[place]) {
             let why = if other == name { "is registered twice" } else { "has the same number as another function" };
-            return Err(Error::Configuration(format!("function {name:?} {why} ({other:?}): choose another name")));
+            return Err(Error::Invalid(format!("function {name:?} {why} ({other:?}): choose another name")));
         }
         self.places.insert(id, self.all.len());
         self.all.push(Known { name: name.to_owned(), function, times: RunTimes::default() });

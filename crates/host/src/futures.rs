@@ -57,7 +57,7 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     pub(crate) fn start() -> Result<Self, Error> {
-        let failed = |source| Error::Resources { what: "start the runtime of asynchronous functions", source };
+        let failed = Error::resources("start the runtime of asynchronous functions");
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (end, ended) = oneshot::channel::<()>();
         let handle = runtime.handle().clone();

@@ -7,8 +7,12 @@ use midflight_tasks::place::Preference;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A task of a job. [`TaskSpec::new`] has the defaults.
+/// Default attempts of a task whose attempts time out or are lost.
+const ATTEMPTS: u32 = 3;
+
+/// A task of a job: make it by [`TaskSpec::new`], then set fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskSpec {
     /// Id of the function: `midflight_tasks::functions::function_id`.
     pub function: u32,
@@ -23,10 +27,9 @@ pub struct TaskSpec {
     pub resources: u8,
     /// Time limit of an attempt from its submission, queueing included. Default: none.
     pub timeout: Option<Duration>,
-    /// Attempts allowed if attempts are abandoned, time out or (with `retry_failed`) fail. Default 3.
-    pub attempts: u32,
-    /// Whether to retry when the function fails. Default: no.
-    pub retry_failed: bool,
+    /// How often a task that failed, timed out or was lost runs again. Default, `None`: twice if it timed out or was lost, not if it
+    /// failed.
+    pub retries: Option<u32>,
     /// Placement preference. Default: none.
     pub prefer: Option<Preference>,
 }
@@ -42,8 +45,7 @@ impl TaskSpec {
             priority: 4,
             resources: 0,
             timeout: None,
-            attempts: 3,
-            retry_failed: false,
+            retries: None,
             prefer: None,
         }
     }
@@ -56,8 +58,8 @@ impl TaskSpec {
             priority: self.priority,
             resources: self.resources,
             timeout: self.timeout.map(clock::nanos),
-            attempts: self.attempts,
-            retry_failed: self.retry_failed,
+            attempts: self.retries.map_or(ATTEMPTS, |retries| retries.saturating_add(1)),
+            retry_failed: self.retries.is_some(),
             prefer: self.prefer,
         }
     }
@@ -134,17 +136,10 @@ impl JobBuilder {
         self
     }
 
-    /// Attempts allowed.
+    /// How often a task that failed, timed out or was lost runs again. Default: twice if it timed out or was lost, not if it failed.
     #[must_use]
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.template.attempts = attempts;
-        self
-    }
-
-    /// Whether to retry when the function fails.
-    #[must_use]
-    pub fn retry_failed(mut self, retry: bool) -> Self {
-        self.template.retry_failed = retry;
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.template.retries = Some(retries);
         self
     }
 

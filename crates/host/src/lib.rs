@@ -79,15 +79,16 @@ mod workers;
 pub use blob::{BlobCounters, BlobOptions};
 pub use cancellation::{CancellationToken, Cancelled};
 pub use client::shared::SharedBlob;
-pub use client::{Client, ClientCounts, ClientOptions, DurableClient, DurableOptions, Happened, WakesDurable};
+pub use client::{Client, ClientBuilder, ClientCounts, DurableClient, DurableOptions, Happened, WakesDurable};
 pub use counted::CountedResource;
 pub use error::{Error, resolve};
-pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
-pub use functions::{LentSlot, TaskContext, TooManyWaiting};
+pub use executor::{Executor, ExecutorBuilder, ExecutorCounts, ExecutorState};
+pub use functions::{LentSlot, TaskContext};
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use midflight_dataplane::{Which, XdpMode};
 pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
 pub use open_files::raise_open_files;
+pub use pending::Handle;
 pub use python::{PYTHON, PythonCounts, PythonOptions};
 pub use random::draw_anew;
 pub use results::{
@@ -98,10 +99,10 @@ pub use run_times::{RUN_BUCKETS, RunTimes};
 pub use socket::{SocketBuffers, SocketCounts};
 pub use switch::{
     BoundSwitch, Diversion, EnginePlace, Hosted, InProcess, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
-    SwitchConfig, SwitchEngine, detach,
+    SwitchBuilder, SwitchEngine, detach,
 };
 #[cfg(feature = "serde")]
-pub use typed::{CodecError, TypedError, TypedHandle};
+pub use typed::TypedHandle;
 
 /// The parts that run an endpoint, for endpoints of other protocols that Midflight is compared with. Not stable.
 #[doc(hidden)]

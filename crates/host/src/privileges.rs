@@ -35,7 +35,8 @@ impl fmt::Display for Left {
 ///
 /// If the kernel refuses and privileges would remain.
 pub fn drop_all() -> Result<Left, Error> {
-    let failed = |what| move |source: rustix::io::Errno| Error::Privileges { what, source: source.into() };
+    let failed =
+        |what| move |source: rustix::io::Errno| Error::Privileges { what, source: io::Error::from(source).into() };
     // This needs a capability itself; without it no_new_privs prevents gaining any.
     for number in 0..u64::BITS {
         let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));

@@ -74,7 +74,7 @@ impl Pythons {
         let memory = Memory::new(options.cache_bytes);
         let cache = Cache::new(Arc::clone(&memory), progress_timeout, Arc::clone(&counters));
         let pool = Pool::new(options, slots, Arc::clone(&memory), Arc::clone(&counters))?;
-        let about = pool.start_first().map_err(Error::Configuration)?;
+        let about = pool.start_first().map_err(Error::Invalid)?;
         tracing::info!("Python workers: {about}");
         Ok(Self { pool, cache, memory, counters })
     }

@@ -7,6 +7,8 @@ pub use file::{ResultFile, ResultReader};
 pub use stream::CompletionStream;
 
 use crate::driver::lock;
+use crate::error::Error;
+use crate::pending::Polls;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,15 +17,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use midflight_tasks::client::CancelledHow;
-pub use midflight_tasks::client::Timing as TaskTiming;
+pub use midflight_tasks::client::TaskTiming;
 
 /// What a task returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
     /// The function's value; empty if it is in [`Self::file`].
     pub value: Vec<u8>,
-    /// The value if longer than [`ClientOptions::value_max`](crate::ClientOptions::value_max); needs
-    /// [`ClientOptions::files`](crate::ClientOptions::files).
+    /// The value if longer than [`ClientBuilder::value_max`](crate::ClientBuilder::value_max); needs
+    /// [`ClientBuilder::files`](crate::ClientBuilder::files).
     pub file: Option<ResultFile>,
     /// Number of the attempt, from 1, at most 255.
     pub attempt: u8,
@@ -58,7 +60,7 @@ pub enum TaskError {
     #[error("lost: its end came while nobody listened, or its switch is gone; it may have run")]
     Forgotten,
     /// It succeeded, but its value exceeds the client's limit.
-    #[error("a result of {length} bytes exceeds {max}: raise ClientOptions::value_max, or set ClientOptions::files")]
+    #[error("a result of {length} bytes exceeds {max}: raise ClientBuilder::value_max, or set ClientBuilder::files")]
     TooLarge {
         /// Bytes of the value.
         length: u32,
@@ -74,16 +76,10 @@ pub enum TaskError {
     /// Cancelled before it ran, or stopped by its executor; see [`CancelReport`].
     #[error("cancelled")]
     Cancelled,
-    /// The outcome was already taken.
-    #[error("the outcome was taken before; keep it from the first wait")]
-    Taken,
-    /// The client was closed.
-    #[error("the client was closed before the result arrived")]
-    Closed,
 }
 
 /// How a task ended.
-pub type TaskOutcome = Result<TaskResult, TaskError>;
+pub type TaskOutcome = Result<TaskResult, Error>;
 
 /// Callbacks for outcomes and for parts given back, with the task's place in its job.
 pub(crate) struct Sink {
@@ -148,7 +144,7 @@ impl Slot {
 
     /// Like `take`, but an error if already taken, where the caller would wait for ever.
     fn take_once(&mut self) -> Option<TaskOutcome> {
-        if matches!(self, Self::Taken) { Some(Err(TaskError::Taken)) } else { self.take() }
+        if matches!(self, Self::Taken) { Some(Err(Error::Taken)) } else { self.take() }
     }
 }
 
@@ -208,7 +204,7 @@ impl JobState {
         CancelReport { ended, open: inner.open, ..inner.cancelled }
     }
 
-    pub(crate) fn end_all(&self, error: &TaskError) {
+    pub(crate) fn end_all(&self, error: &Error) {
         let open: Vec<usize> = {
             let inner = lock(&self.inner);
             let open = inner.tasks.iter().enumerate().filter(|(_, slot)| matches!(slot, Slot::Open(_)));
@@ -300,11 +296,9 @@ fn deadline(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-pub(crate) trait JobClient: Send + Sync {
+pub(crate) trait JobClient: Polls {
     /// `stop`: running tasks too.
     fn cancel(&self, keys: &[u64], stop: bool);
-    /// Polls the socket for a short time, until `done`, to save a wake-up.
-    fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
     /// A caller waits without polling.
     fn watch(&self);
 }
@@ -488,7 +482,7 @@ impl TaskHandle {
     /// If the task ended without a value.
     pub fn wait(self) -> TaskOutcome {
         let outcome = self.wait_until(None);
-        outcome.unwrap_or(Err(TaskError::Closed)) // without a deadline there is always an outcome
+        outcome.unwrap_or(Err(Error::Closed)) // without a deadline there is always an outcome
     }
 
     /// Waits for its end, at most `timeout`; `None` if it has not ended. The outcome is given once.
@@ -519,7 +513,7 @@ impl Future for TaskHandle {
             self.client.watch();
             return Poll::Pending;
         }
-        Poll::Ready(slot.take_once().unwrap_or(Err(TaskError::Taken)))
+        Poll::Ready(slot.take_once().unwrap_or(Err(Error::Taken)))
     }
 }
 

@@ -108,7 +108,7 @@ impl Socket {
     }
 
     pub(crate) fn bind_with(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, Error> {
-        let bind = |source| Error::Bind { protocol: "UDP", address, source };
+        let bind = Error::bind("UDP", address);
         let socket = Self::open(address, buffers).map_err(bind)?;
         warn_if_small(&socket, buffers).map_err(bind)?;
         Ok(socket)
@@ -120,7 +120,7 @@ impl Socket {
         let any_port = SocketAddr::new(self.local.ip(), 0);
         // The kernel's minimum: nothing is received there.
         let opened = Self::open(any_port, SocketBuffers { receive_bytes: 0, send_bytes });
-        let socket = opened.map_err(|source| Error::Bind { protocol: "UDP", address: any_port, source })?;
+        let socket = opened.map_err(Error::bind("UDP", any_port))?;
         Ok(Self { is_patient: false, ..socket })
     }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::executor::ExecutorBuilder;
 use crate::functions::TaskContext;
 use crate::job::{JobBuilder, TaskSpec};
-use crate::results::{TaskError, TaskHandle, TaskOutcome, TaskResult};
+use crate::results::{TaskHandle, TaskOutcome, TaskResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::type_name;
@@ -15,32 +15,16 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Bytes that do not decode to the expected type, or a value that cannot be encoded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CodecError(String);
-
-/// Why a typed call has no value.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum TypedError {
-    /// The task ended without a result.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// Its result has another type.
-    #[error(transparent)]
-    Codec(#[from] CodecError),
-}
-
-fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
     postcard::to_allocvec(value)
-        .map_err(|error| CodecError(format!("a {} cannot be written: {error}", type_name::<T>())))
+        .map_err(|error| Error::Codec(format!("a {} cannot be written: {error}", type_name::<T>())))
 }
 
 /// Decodes exactly `bytes`.
-fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, CodecError> {
+fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Error> {
     let wrong = |why: String| {
         let (length, expected) = (bytes.len(), type_name::<T>());
-        CodecError(format!(
+        Error::Codec(format!(
             "{what} of {length} bytes is no {expected} ({why}): use the same types in client and executor"
         ))
     };
@@ -102,7 +86,7 @@ impl TaskSpec {
     /// # Errors
     ///
     /// If the argument's `Serialize` fails.
-    pub fn typed<A: Serialize>(function: &str, argument: &A) -> Result<Self, CodecError> {
+    pub fn typed<A: Serialize>(function: &str, argument: &A) -> Result<Self, Error> {
         Ok(Self::new(function, encode(argument)?))
     }
 }
@@ -113,7 +97,7 @@ impl JobBuilder {
     /// # Errors
     ///
     /// If its `Serialize` fails.
-    pub fn typed_task<A: Serialize>(self, argument: &A) -> Result<Self, CodecError> {
+    pub fn typed_task<A: Serialize>(self, argument: &A) -> Result<Self, Error> {
         Ok(self.task(encode(argument)?))
     }
 }
@@ -124,9 +108,9 @@ impl TaskResult {
     /// # Errors
     ///
     /// If the bytes are no `R`, or are in a file.
-    pub fn typed<R: DeserializeOwned>(&self) -> Result<R, CodecError> {
+    pub fn typed<R: DeserializeOwned>(&self) -> Result<R, Error> {
         match &self.file {
-            Some(_) => Err(CodecError("a result in a file is not decoded: raise ClientOptions::value_max".into())),
+            Some(_) => Err(Error::Codec("a result in a file is not decoded: raise ClientBuilder::value_max".into())),
             None => decode("a result", &self.value),
         }
     }
@@ -143,8 +127,7 @@ impl Client {
         function: &str,
         argument: &A,
     ) -> Result<TypedHandle<R>, Error> {
-        let task = TaskSpec::typed(function, argument).map_err(|error| Error::Configuration(error.to_string()))?;
-        let task = self.submit(task)?.into_tasks().remove(0);
+        let task = self.submit(TaskSpec::typed(function, argument)?)?.into_tasks().remove(0);
         Ok(TypedHandle { task, result: PhantomData })
     }
 }
@@ -162,7 +145,7 @@ impl<R: DeserializeOwned> TypedHandle<R> {
     /// # Errors
     ///
     /// If the task ended without a value or with one of another type.
-    pub fn wait(self) -> Result<R, TypedError> {
+    pub fn wait(self) -> Result<R, Error> {
         typed(self.task.wait())
     }
 
@@ -174,15 +157,15 @@ impl<R: DeserializeOwned> TypedHandle<R> {
 }
 
 impl<R: DeserializeOwned> Future for TypedHandle<R> {
-    type Output = Result<R, TypedError>;
+    type Output = Result<R, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.task).poll(context).map(typed)
     }
 }
 
-fn typed<R: DeserializeOwned>(outcome: TaskOutcome) -> Result<R, TypedError> {
-    Ok(outcome?.typed()?)
+fn typed<R: DeserializeOwned>(outcome: TaskOutcome) -> Result<R, Error> {
+    outcome?.typed()
 }
 
 #[cfg(test)]

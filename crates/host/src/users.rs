@@ -54,7 +54,7 @@ impl Users {
     /// Allows this user and root. `own`: an address of this process.
     pub(crate) fn new(user: u32, own: SocketAddr) -> Result<Self, Error> {
         let refused =
-            |why: &str| Err(Error::Configuration(format!("cannot see whose the sockets of this machine are: {why}")));
+            |why: &str| Err(Error::Invalid(format!("cannot see whose the sockets of this machine are: {why}")));
         let (sockets, ask_at, extra_left) = (HashMap::new(), 0, EXTRA);
         let allowed = vec![user, ROOT];
         let mut users = Self { user, allowed, sockets, ask_at, extra_left, extra_counted_at: 0, warnings_given: 0 };

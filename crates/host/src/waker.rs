@@ -22,7 +22,7 @@ impl Waker {
     /// If the system refuses a descriptor.
     pub fn new() -> Result<Self, Error> {
         let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        let fd = fd.map_err(|source| Error::Resources { what: "create an eventfd", source: source.into() })?;
+        let fd = fd.map_err(|error| Error::resources("create an eventfd")(error.into()))?;
         Ok(Self { fd, pending: AtomicBool::new(false) })
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_host::{SocketBuffers, SocketCounts, Switch, SwitchConfig};
+use midflight_host::{SocketBuffers, SocketCounts, Switch, SwitchBuilder};
 use midflight_net::testing::labs_work;
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_wire::{Builder, Packet, Register, parse};
@@ -83,14 +83,14 @@ fn register(executor: u64) -> Vec<u8> {
     bytes
 }
 
-fn newcomers_are_answered(config: impl Fn(&Lab, SocketAddr) -> SwitchConfig) {
+fn newcomers_are_answered(config: impl Fn(&Lab, SocketAddr) -> SwitchBuilder) {
     if !labs_work() {
         return;
     }
     for (any, own) in [("0.0.0.0:0", SWITCH_IPV4.into()), ("[::]:0", IpAddr::from(SWITCH_IPV6))] {
         let lab = Lab::up(&Options::temporary(2)).unwrap();
         let config = config(&lab, any.parse().unwrap());
-        let switch = lab.within(Place::Switch, || Switch::start(&config)).unwrap().unwrap();
+        let switch = lab.within(Place::Switch, || config.start()).unwrap().unwrap();
         let to = SocketAddr::new(own, switch.local_addr().port());
         let is_cookie = |answer: &[u8]| matches!(parse(answer), Ok(Packet::Cookie(_)));
         flood_then_ask(&lab, to, || switch.socket_counts(), register, is_cookie);
@@ -99,14 +99,14 @@ fn newcomers_are_answered(config: impl Fn(&Lab, SocketAddr) -> SwitchConfig) {
 
 #[test]
 fn t13_absent_neighbours_hold_back_no_answer_of_a_switch() {
-    newcomers_are_answered(|_, listen| SwitchConfig::new(listen));
+    newcomers_are_answered(|_, listen| Switch::builder().listen(listen));
 }
 
 /// The limit of Linux before 6.18 with the default `net.core.wmem_max`.
 #[test]
 fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_with_a_small_buffer() {
     let buffers = SocketBuffers { send_bytes: 212_992, ..SocketBuffers::default() };
-    newcomers_are_answered(|_, listen| SwitchConfig { buffers, ..SwitchConfig::new(listen) });
+    newcomers_are_answered(|_, listen| Switch::builder().listen(listen).buffers(buffers));
 }
 
 #[cfg(feature = "kernel")]
@@ -116,14 +116,14 @@ fn t13_absent_neighbours_hold_back_no_answer_of_a_switch_in_the_kernel() {
     use midflight_net::testing::skip;
 
     let attach = |lab: &Lab| {
-        let interfaces = lab.interfaces().iter().map(|name| (*name).to_string()).collect();
-        SwitchEngine::Kernel(KernelOptions { interfaces, mode: XdpMode::Native, keep: false, fresh: false })
+        let mut options = KernelOptions::default();
+        options.interfaces = lab.interfaces().iter().map(|name| (*name).to_string()).collect();
+        options.mode = XdpMode::Native;
+        SwitchEngine::Kernel(options)
     };
     let smallest = midflight_dataplane::TasksConfig { queue: 1, slots: 1, clients: 1, ..Default::default() };
     match midflight_dataplane::kernel::KernelTasks::new(&smallest, 1, 0, 0) {
-        Ok(_) => {
-            newcomers_are_answered(|lab, listen| SwitchConfig { engine: attach(lab), ..SwitchConfig::new(listen) })
-        }
+        Ok(_) => newcomers_are_answered(|lab, listen| Switch::builder().listen(listen).engine(attach(lab))),
         Err(why) => skip(why),
     }
 }

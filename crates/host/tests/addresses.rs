@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_host::{Switch, SwitchConfig};
+use midflight_host::Switch;
 use midflight_wire::{Packet, Register, Retrieve, SlotName, Submit, TaskInfo, counting, packet, parse};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn submit(sequence: u32, cookie: u64) -> Vec<u8> {
 
 #[test]
 fn t13_tasks_come_from_the_address_that_the_executor_itself_asked_last() {
-    let switch = Switch::start(&SwitchConfig::new("0.0.0.0:0".parse().unwrap())).unwrap();
+    let switch = Switch::builder().listen("0.0.0.0:0".parse().unwrap()).start().unwrap();
     let (executor, client) = (Party::new(&switch), Party::new(&switch));
     let registered = executor.ask([127, 0, 0, 1], register);
     let Ok(Packet::Registered(_, names)) = parse(&registered) else { panic!("REGISTERED") };

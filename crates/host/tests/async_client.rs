@@ -6,7 +6,7 @@ mod common;
 
 use common::{started, switch};
 use futures_core::Stream;
-use midflight_host::{Client, ClientOptions, Error, Executor, Job};
+use midflight_host::{Client, Error, Executor, Job};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
@@ -43,8 +43,7 @@ fn outcomes_come_as_a_stream_in_the_order_in_which_they_end() {
 fn a_submission_waits_for_room_without_a_thread() {
     let switch = switch();
     let _executor = started(Executor::builder(), switch.local_addr(), 4);
-    let options = ClientOptions { max_open: 4, ..ClientOptions::new(vec![switch.local_addr()]) };
-    let client = Client::connect(options).unwrap();
+    let client = Client::builder().switch(switch.local_addr()).max_open(4).connect().unwrap();
     let first = client.submit(Job::builder("sleep").repeat(3, ms(60)).build()).unwrap();
     let sleep = || Job::builder("sleep").repeat(2, ms(1)).build();
     {
@@ -63,15 +62,15 @@ fn a_submission_waits_for_room_without_a_thread() {
     assert!(outcomes.len() == 4 && outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert!(first.wait_timeout(Duration::from_secs(10)));
     let too_large = runtime().block_on(client.submit_async(Job::builder("noop").repeat(5, "").build()));
-    assert!(matches!(too_large, Err(Error::Submit(_))), "more than may ever be open");
+    assert!(matches!(too_large, Err(Error::TooManyOpen { .. })), "more than may ever be open");
 }
 
 #[test]
 fn where_nobody_waits_for_room_its_lack_is_an_error() {
     let switch = switch();
-    let options = ClientOptions { max_open: 1, wait_for_room: false, ..ClientOptions::new(vec![switch.local_addr()]) };
-    let client = Client::connect(options).unwrap();
+    let builder = Client::builder().switch(switch.local_addr()).max_open(1).wait_for_room(false);
+    let client = builder.connect().unwrap();
     let _open = client.submit(Job::builder("noop").task("").build()).unwrap();
     let refused = runtime().block_on(client.submit_async(Job::builder("noop").task("").build()));
-    assert!(matches!(refused, Err(Error::Submit(_))));
+    assert!(matches!(refused, Err(Error::TooManyOpen { .. })));
 }

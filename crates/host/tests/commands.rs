@@ -5,7 +5,7 @@
 mod common;
 
 use common::{client, failure, started, switch, world};
-use midflight_host::{BlobOptions, Client, ClientOptions, Executor, Job, TaskError, TaskOutcome};
+use midflight_host::{BlobOptions, Client, Error, Executor, Job, TaskError, TaskOutcome};
 use midflight_tasks::functions::{ExecRequest, ExecResult};
 use std::io::Read;
 use std::time::Duration;
@@ -39,8 +39,7 @@ fn a_command_runs_as_its_request_says() {
 #[test]
 fn a_large_output_comes_as_a_file_to_who_asks_for_files() {
     let (switch, executor, _) = world(1);
-    let options = ClientOptions { files: true, ..ClientOptions::new(vec![switch.local_addr()]) };
-    let client = Client::connect(options).unwrap();
+    let client = Client::builder().switch(switch.local_addr()).files(true).connect().unwrap();
     let result = run(&client, &large()).unwrap();
     assert!(result.value.is_empty() && result.file.is_some());
     let mut bytes = Vec::new();
@@ -59,18 +58,21 @@ fn a_large_output_comes_as_a_file_to_who_asks_for_files() {
 fn a_large_output_is_refused_by_who_does_not_ask_for_files() {
     let (_switch, _executor, client) = world(1);
     let outcome = run(&client, &large());
-    assert!(matches!(outcome, Err(TaskError::TooLarge { length, .. }) if length as usize > LARGE), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(Error::Task(TaskError::TooLarge { length, .. })) if length as usize > LARGE),
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn a_client_without_room_says_so_and_does_not_run_the_command_again() {
     let (switch, executor, _) = world(1);
-    let blobs = BlobOptions { max_file_bytes: 1_000_000, ..BlobOptions::default() };
-    let options = ClientOptions { files: true, blobs, ..ClientOptions::new(vec![switch.local_addr()]) };
-    let client = Client::connect(options).unwrap();
+    let mut blobs = BlobOptions::default();
+    blobs.max_file_bytes = 1_000_000;
+    let client = Client::builder().switch(switch.local_addr()).files(true).blobs(blobs).connect().unwrap();
     let outcome = run(&client, &large());
     assert!(
-        matches!(&outcome, Err(TaskError::NotKept { why }) if why.contains("would exceed 1000000 bytes")),
+        matches!(&outcome, Err(Error::Task(TaskError::NotKept { why })) if why.contains("would exceed 1000000 bytes")),
         "{outcome:?}"
     );
     assert_eq!(executor.counts().protocol.runs, 1);
@@ -79,7 +81,8 @@ fn a_client_without_room_says_so_and_does_not_run_the_command_again() {
 #[test]
 fn an_output_without_room_at_the_executor_is_a_failure_and_is_counted() {
     let switch = switch();
-    let blobs = BlobOptions { max_file_bytes: 1_000_000, ..BlobOptions::default() };
+    let mut blobs = BlobOptions::default();
+    blobs.max_file_bytes = 1_000_000;
     let executor = started(Executor::builder().blobs(blobs), switch.local_addr(), 1);
     let message = failure(run(&client(switch.local_addr()), &ExecRequest::new("yes")));
     assert!(message.starts_with("its output could not be kept whole"), "{message}");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PATIENCE, client, failure, started, switch, values, world};
-use midflight_host::{Executor, Job, TaskContext, TaskError};
+use midflight_host::{Error, Executor, Job, TaskContext, TaskError};
 use midflight_tasks::functions::ExecResult;
 use std::future::Future;
 use std::pin::pin;
@@ -47,7 +47,7 @@ fn errors_panics_and_unknown_functions_are_told_to_the_caller_and_harm_nobody() 
         assert_eq!(failure(run("fails")), "cannot do this");
         assert_eq!(failure(run("panics")), "panicked: on purpose");
         assert_eq!(failure(run("inline panics")), "panicked: inline, on purpose");
-        assert_eq!(run("nobody knows it"), Err(TaskError::Unknown));
+        assert_eq!(run("nobody knows it"), Err(TaskError::Unknown.into()));
     }
     assert!(run("noop").is_ok());
     assert_eq!(executor.registered(), 2);
@@ -61,7 +61,7 @@ fn a_failure_is_tried_again_where_asked_and_the_function_knows_its_attempt() {
     };
     let _executor = started(Executor::builder().register("flaky", flaky), switch.local_addr(), 1);
     let client = client(switch.local_addr());
-    let job = Job::builder("flaky").retry_failed(true).attempts(3).task("").build();
+    let job = Job::builder("flaky").retries(2).task("").build();
     assert_eq!(values(client.submit(job).unwrap().wait()), [[3]]);
 }
 
@@ -69,8 +69,8 @@ fn a_failure_is_tried_again_where_asked_and_the_function_knows_its_attempt() {
 fn a_task_that_takes_too_long_is_told_as_timed_out() {
     let (_switch, _executor, client) = world(2);
     let long = 5_000_000_000u64.to_be_bytes();
-    let job = Job::builder("sleep").timeout(Duration::from_millis(40)).attempts(2).task(long).build();
-    assert_eq!(client.submit(job).unwrap().wait(), [Err(TaskError::TimedOut)]);
+    let job = Job::builder("sleep").timeout(Duration::from_millis(40)).retries(1).task(long).build();
+    assert_eq!(client.submit(job).unwrap().wait(), [Err(TaskError::TimedOut.into())]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn many_tasks_share_one_argument_by_reference() {
 fn a_sink_gets_each_outcome_once() {
     let (_switch, _executor, client) = world(4);
     let (sender, receiver) = std::sync::mpsc::channel();
-    let sink = move |index, outcome: Result<_, TaskError>| sender.send((index, outcome.is_ok())).unwrap();
+    let sink = move |index, outcome: Result<_, Error>| sender.send((index, outcome.is_ok())).unwrap();
     let _job = client.submit_to(Job::builder("noop").repeat(500, "").build(), sink).unwrap();
     let mut got: Vec<_> = (0..500).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
     got.sort_unstable();
@@ -192,7 +192,7 @@ fn tasks_are_futures() {
             }
         };
         assert!(outcome.is_ok());
-        assert_eq!(task.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Err(TaskError::Taken)));
+        assert_eq!(task.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Err(Error::Taken)));
     }
     assert!(count.0.load(Ordering::SeqCst) >= 1);
 }

@@ -89,7 +89,7 @@ fn t17_one_whose_task_is_cancelled_is_dropped() {
     wait_for(2);
     job.cancel();
     assert_eq!(job.cancel_report(PATIENCE).stopped, 2);
-    assert!(job.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled)));
+    assert!(job.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled.into())));
     assert_eq!(dropped.load(SeqCst), 2);
     // A stopping executor drops what runs.
     let _job = client.submit(Job::builder("never").task("").build()).unwrap();

@@ -3,9 +3,8 @@
 mod common;
 
 use common::{PATIENCE, client, loopback, started, switch, values, world};
-use midflight_host::{
-    CancelReport, Client, ClientOptions, Error, Executor, Job, Switch, SwitchConfig, TaskContext, TaskError, TaskSpec,
-};
+use midflight_dataplane::TasksConfig;
+use midflight_host::{CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec};
 use midflight_tasks::functions::ExecResult;
 use std::time::{Duration, Instant};
 
@@ -38,7 +37,7 @@ fn t5_tasks_only_run_where_their_resources_are() {
     let nowhere = client.submit(Job::builder("who").resources(0b100).task("").build()).unwrap();
     assert!(!nowhere.wait_timeout(Duration::from_millis(50)));
     nowhere.cancel();
-    assert_eq!(nowhere.wait(), [Err(TaskError::Cancelled)]);
+    assert_eq!(nowhere.wait(), [Err(TaskError::Cancelled.into())]);
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn what_has_not_been_assigned_can_be_cancelled() {
     let queued = client.submit(Job::builder("sleep").repeat(100, ms(1)).build()).unwrap();
     queued.cancel_queued();
     running.cancel_queued();
-    assert!(queued.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled)));
+    assert!(queued.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled.into())));
     assert!(running.wait().remove(0).is_ok(), "what runs ends as it would have");
     assert_eq!(executor.counts().protocol.runs, 1);
 }
@@ -95,7 +94,10 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
     let outcomes = job.wait();
     assert!(outcomes[0].is_ok());
     assert_eq!(outcomes[2].as_ref().unwrap().value, b"nevertheless");
-    assert!([1, 3, 4, 5, 6, 7].iter().all(|&place| outcomes[place] == Err(TaskError::Cancelled)), "{outcomes:?}");
+    assert!(
+        [1, 3, 4, 5, 6, 7].iter().all(|&place| outcomes[place] == Err(TaskError::Cancelled.into())),
+        "{outcomes:?}"
+    );
     let free = client.submit(Job::builder("noop").repeat(6, "").build()).unwrap();
     assert!(free.wait().iter().all(Result::is_ok), "the slots are free");
 }
@@ -104,8 +106,8 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
 fn t17_an_attempt_that_takes_too_long_is_stopped_also_by_a_client_that_ends() {
     let (_switch, executor, client) = world(1);
     let job =
-        client.submit(Job::builder("exec").timeout(Duration::from_millis(50)).attempts(1).task("sleep 60").build());
-    assert_eq!(job.unwrap().wait(), [Err(TaskError::TimedOut)]);
+        client.submit(Job::builder("exec").timeout(Duration::from_millis(50)).retries(0).task("sleep 60").build());
+    assert_eq!(job.unwrap().wait(), [Err(TaskError::TimedOut.into())]);
     client.close();
     let deadline = Instant::now() + PATIENCE;
     while executor.running() > 0 {
@@ -135,7 +137,8 @@ fn t10_what_a_drain_out_of_time_kills_runs_again_elsewhere() {
     let line = "[ $MIDFLIGHT_ATTEMPT -gt 1 ] || sleep 60";
     let job = client.submit(Job::builder("exec").task(line).build()).unwrap();
     wait_for_runs(&executor, 1);
-    assert_eq!(executor.drain(Duration::from_millis(50)).unwrap_err().running, 1);
+    let within = Duration::from_millis(50);
+    assert_eq!(executor.drain(within).unwrap_err(), Error::StillRunning { running: 1, within });
     let _other = started(Executor::builder(), switch.local_addr(), 1);
     let result = job.wait().remove(0).unwrap();
     assert_eq!((ExecResult::decode(&result.value).unwrap().code, result.attempt), (0, 2));
@@ -144,12 +147,12 @@ fn t10_what_a_drain_out_of_time_kills_runs_again_elsewhere() {
 #[test]
 fn open_tasks_are_bounded_by_waiting_or_by_an_error() {
     let (switch, _executor, _) = world(4);
-    let options = ClientOptions { max_open: 10, ..ClientOptions::new(vec![switch.local_addr()]) };
-    let strict = Client::connect(ClientOptions { wait_for_room: false, ..options.clone() }).unwrap();
+    let builder = Client::builder().switch(switch.local_addr()).max_open(10);
+    let strict = builder.clone().wait_for_room(false).connect().unwrap();
     let _held = strict.submit(Job::builder("sleep").repeat(8, ms(50)).build()).unwrap();
     let error = strict.submit(Job::builder("noop").repeat(3, "").build()).unwrap_err();
-    assert!(matches!(error, Error::Submit(_)) && error.to_string().contains("max_open"), "{error}");
-    let patient = Client::connect(options).unwrap();
+    assert!(matches!(error, Error::TooManyOpen { open: 8, asked: 3, max: 10 }), "{error}");
+    let patient = builder.connect().unwrap();
     let jobs: Vec<_> =
         (0..20).map(|_| patient.submit(Job::builder("sleep").repeat(5, ms(1)).build()).unwrap()).collect();
     assert!(jobs.into_iter().flat_map(|job| job.wait()).all(|outcome| outcome.is_ok()));
@@ -157,26 +160,38 @@ fn open_tasks_are_bounded_by_waiting_or_by_an_error() {
 }
 
 #[test]
+fn connect_returns_once_a_switch_has_answered() {
+    let switch = switch();
+    let client = client(switch.local_addr());
+    assert_eq!((client.switch(), client.epoch()), (switch.local_addr(), switch.epoch()));
+    let bound = std::net::UdpSocket::bind(loopback()).unwrap();
+    let silent = bound.local_addr().unwrap();
+    let within = Duration::from_millis(50);
+    let builder = Client::builder().switch(silent).connect_timeout(within);
+    let error = builder.clone().connect().unwrap_err();
+    assert_eq!(error, Error::NotConnected { addresses: vec![silent], within });
+    assert_eq!(builder.connect_lazy().unwrap().epoch(), 0);
+}
+
+#[test]
 fn closing_a_client_ends_every_wait() {
     let switch = switch(); // and no executor
     let client = client(switch.local_addr());
-    assert!(client.wait_connected(PATIENCE));
     let job = client.submit(Job::builder("noop").repeat(3, "").build()).unwrap();
     let waiter = std::thread::spawn(move || job.wait());
     std::thread::sleep(Duration::from_millis(20));
     client.close();
-    assert!(waiter.join().unwrap().into_iter().all(|outcome| outcome == Err(TaskError::Closed)));
+    assert!(waiter.join().unwrap().into_iter().all(|outcome| outcome == Err(Error::Closed)));
 }
 
 #[test]
 fn ipv6_and_ipv4_meet_at_one_switch() {
-    let switch = Switch::start(&SwitchConfig::new("[::]:0".parse().unwrap())).unwrap();
+    let switch = Switch::builder().listen("[::]:0".parse().unwrap()).start().unwrap();
     let port = switch.local_addr().port();
     let _executor = started(Executor::builder(), ([127, 0, 0, 1], port).into(), 2);
     let four = client(([127, 0, 0, 1], port).into());
     assert!(four.submit(Job::builder("noop").repeat(10, "").build()).unwrap().wait().iter().all(Result::is_ok));
-    let six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());
-    assert!(six.wait_connected(PATIENCE));
+    let _six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());
 }
 
 #[test]
@@ -191,7 +206,7 @@ fn misconfiguration_is_one_line_that_says_what_to_do() {
             .start()
             .unwrap_err()
             .to_string(),
-        Client::connect(ClientOptions::new(vec![])).unwrap_err().to_string(),
+        Client::builder().connect().unwrap_err().to_string(),
         midflight_host::resolve("no port").unwrap_err().to_string(),
     ];
     let says = ["name at least one", "use 1 to", "use 1 to", "choose another name", "name at least one", "HOST:PORT"];

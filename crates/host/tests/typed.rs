@@ -5,7 +5,7 @@
 mod common;
 
 use common::{client, started, switch};
-use midflight_host::{CodecError, Executor, Job, TaskContext, TaskError, TypedError};
+use midflight_host::{Error, Executor, Job, TaskContext, TaskError};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ fn a_typed_function_is_called_and_its_value_comes_back() {
     let count = client.submit_typed::<_, u32>("count", &request("b", &[4, 4])).unwrap();
     assert_eq!(runtime.block_on(count), Ok(2));
     let refused = call(&request("refused", &[])).unwrap_err();
-    assert!(matches!(&refused, TypedError::Task(TaskError::Failed { message, .. }) if message == "not that one"));
+    assert!(matches!(&refused, Error::Task(TaskError::Failed { message, .. }) if message == "not that one"));
 
     let job = Job::builder("sum")
         .priority(1)
@@ -55,7 +55,7 @@ fn a_typed_function_is_called_and_its_value_comes_back() {
         .unwrap()
         .typed_task(&request("d", &[6]))
         .unwrap();
-    let sums: Vec<Result<Answer, CodecError>> =
+    let sums: Vec<Result<Answer, Error>> =
         client.submit(job.build()).unwrap().wait().into_iter().map(|outcome| outcome.unwrap().typed()).collect();
     assert_eq!(sums, [Ok(Answer::Sum(5)), Ok(Answer::Sum(6))]);
 }
@@ -70,5 +70,5 @@ fn bytes_of_another_type_are_a_failure_that_says_so() {
     assert!(message.starts_with("an argument of 9 bytes is no typed::Request ("), "{message}");
     assert!(message.ends_with("use the same types in client and executor"), "{message}");
     let other = client.submit_typed::<_, String>("sum", &request("a", &[1])).unwrap().wait();
-    assert!(matches!(other, Err(TypedError::Codec(_))), "{other:?}");
+    assert!(matches!(other, Err(Error::Codec(_))), "{other:?}");
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_host::{Executor, Switch, SwitchConfig};
+use midflight_host::{Executor, Switch};
 use midflight_jobs::connection::{ConnectError, Connection};
 use midflight_jobs::directory::{DirectoryError, StateDirectory};
 use midflight_jobs::model::{After, EndedRow, How, Indices, JobRow, JobSpec, JobState, When};
@@ -37,7 +37,7 @@ struct Site {
 
 impl Site {
     fn new(settings: Settings) -> Self {
-        let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
+        let switch = Switch::builder().start().unwrap();
         let executor = Executor::builder().switch(switch.local_addr()).slots(2).start().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut site = Self { directory, switch, executor, settings, running: None };

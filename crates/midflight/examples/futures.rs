@@ -1,6 +1,6 @@
 //! Async code at both ends, with user-defined types: `cargo run -p midflight --features async,serde --example futures`.
 
-use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig, TaskContext};
+use midflight::{Client, Executor, Job, Switch, TaskContext};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ async fn look_up(_task: TaskContext, question: Question) -> Result<Answer, Strin
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+    let switch = Switch::builder().start()?;
     let _executor = Executor::builder()
         .switch(switch.local_addr())
         .slots(100) // concurrent waits, on one thread
         .register_typed_async("look up", look_up)
         .start()?;
-    let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+    let client = Client::builder().switch(switch.local_addr()).connect()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut job = Job::builder("look up");

@@ -2,14 +2,14 @@
 //!
 //! `cargo run --example hello`
 
-use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig};
+use midflight::{Client, Executor, Job, Switch};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // In production these are three processes on different machines: `midflight switch`, and two programs like this one.
-    let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+    let switch = Switch::builder().start()?;
     let _executor = Executor::builder().switch(switch.local_addr()).register("greet", greet).start()?;
-    let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+    let client = Client::builder().switch(switch.local_addr()).connect()?;
 
     let job = client.submit(Job::builder("greet").task("Ada").task("Grace").task("").build())?;
     let outcomes = job.wait(); // in the order of the tasks

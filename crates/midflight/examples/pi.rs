@@ -2,14 +2,14 @@
 //!
 //! `cargo run --release --example pi`
 
-use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig};
+use midflight::{Client, Executor, Job, Switch};
 use std::error::Error;
 
 const TASKS: u64 = 64;
 const DARTS: u64 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+    let switch = Switch::builder().start()?;
     let _executor = Executor::builder()
         .switch(switch.local_addr())
         .register("darts", |_task, seed| {
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok::<_, &str>(hits(seed).to_be_bytes().to_vec())
         })
         .start()?;
-    let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+    let client = Client::builder().switch(switch.local_addr()).connect()?;
 
     // Map: one task per seed.
     let job = client.submit(Job::builder("darts").tasks((0..TASKS).map(u64::to_be_bytes)).build())?;

@@ -2,15 +2,15 @@
 //!
 //! `cargo run --example priorities`
 
-use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig, functions};
+use midflight::{Client, Executor, Job, Switch, functions};
 use std::error::Error;
 use std::sync::mpsc;
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+    let switch = Switch::builder().start()?;
     let _executor = Executor::builder().switch(switch.local_addr()).slots(1).start()?;
-    let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+    let client = Client::builder().switch(switch.local_addr()).connect()?;
     let sleep = u64::try_from(Duration::from_millis(10).as_nanos())?.to_be_bytes();
 
     // Reports the order in which tasks end.

@@ -3,7 +3,7 @@
 //!
 //! | you want to | take |
 //! |---|---|
-//! | submit work and get results | [`Client`], [`Job::builder`], [`JobHandle`] |
+//! | submit work and get results | [`Client::builder`], [`Job::builder`], [`JobHandle`] |
 //! | wait for one task, or `.await` it | [`TaskHandle`] ([`JobHandle::into_tasks`]) |
 //! | take results as they come | [`Completions`] ([`JobHandle::completions`]), in async code [`CompletionStream`] ([`JobHandle::stream`]) |
 //! | submit from async code | [`Client::submit_async`] |
@@ -13,16 +13,17 @@
 //! | stop when a task is cancelled | [`CancellationToken`] ([`TaskContext::cancellation`]) |
 //! | submit tasks from a task and wait for them | [`TaskContext::lend_slot`] |
 //! | give each task a GPU of its own | [`CountedResource`] ([`ExecutorBuilder::count`], [`TaskContext::bundle`]) |
-//! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
-//! | read and write a linearizable store | [`store::StoreClient`] |
-//! | read and write a replicated cache | [`cache::CacheClient`] |
+//! | run a switch inside your program | [`Switch::builder`] |
+//! | read and write a linearizable store | [`store::StoreClient::builder`] |
+//! | read and write a replicated cache | [`cache::CacheClient::builder`] |
+//! | know why a call failed | [`Error`], for all of them |
 //!
 //! # A cluster in one process
 //!
 //! ```
-//! use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig};
+//! use midflight::{Client, Executor, Job, Switch};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+//! let switch = Switch::builder().start()?;
 //! let executor = Executor::builder()
 //!     .switch(switch.local_addr())
 //!     .register("double", |_task, argument| {
@@ -31,7 +32,7 @@
 //!     })
 //!     .start()?;
 //!
-//! let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+//! let client = Client::builder().switch(switch.local_addr()).connect()?;
 //! let job = client.submit(Job::builder("double").task("20").task("21").build())?;
 //! let values: Vec<_> = job.wait().into_iter().map(|outcome| outcome.map(|result| result.value)).collect();
 //! assert_eq!(values, [Ok(b"40".to_vec()), Ok(b"42".to_vec())]);
@@ -44,7 +45,7 @@
 //!
 //! - A task is a function's name and an argument of up to 64 MiB; its result may have 4 GiB − 1. Up to 16 bytes of argument and
 //!   1,024 bytes of result travel in the packets themselves, the rest directly between client and executor. Results of more
-//!   than 64 MiB are for clients that ask for files: [`ClientOptions::files`].
+//!   than 64 MiB are for clients that ask for files: [`ClientBuilder::files`].
 //! - Tasks may run more than once, when an executor or the switch dies: make functions idempotent
 //!   ([`TaskContext::attempt`] says which attempt it is). The caller sees exactly one outcome.
 //! - A function's error or panic is a [`TaskError::Failed`] with its message; it never ends the executor.
@@ -57,17 +58,24 @@
 //! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`, `futures.rs`
 //! (async code at both ends, typed).
 
-pub use midflight_host::{
-    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Cancelled, Client, ClientOptions, CompletionStream,
-    Completions, CountedResource, DrainError, Error, Executor, ExecutorBuilder, Inheritance, Job, JobBuilder,
-    JobHandle, KernelOptions, LentSlot, ResultFile, ResultReader, Switch, SwitchConfig, SwitchEngine, TaskContext,
-    TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, TooManyWaiting, Which, XdpMode, detach,
-    resolve,
-};
+pub use midflight_dataplane::TasksConfig;
 #[cfg(feature = "serde")]
-pub use midflight_host::{CodecError, TypedError, TypedHandle};
-pub use midflight_tasks::functions;
+pub use midflight_host::TypedHandle;
+pub use midflight_host::{
+    BlobOptions, BoundSwitch, CancelReport, CancellationToken, Cancelled, Client, ClientBuilder, CompletionStream,
+    Completions, CountedResource, Error, Executor, ExecutorBuilder, Handle, Inheritance, Job, JobBuilder, JobHandle,
+    KernelOptions, LentSlot, ResultFile, ResultReader, SocketBuffers, Switch, SwitchBuilder, SwitchEngine, TaskContext,
+    TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
+};
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};
+
+/// The built-in functions: their names, arguments and results.
+pub mod functions {
+    pub use midflight_tasks::functions::{
+        Began, COMMAND, COMMAND_LINE_MAX, DIRECTORY_MAX, ENVIRONMENT_MAX, EXEC, ExecRequest, ExecRequestError,
+        ExecResult, NOOP, OUTPUT_NOT_KEPT, SLEEP, SPIN, VARIABLES_MAX, function_id,
+    };
+}
 
 /// The client of a linearizable store: `docs/store.md` says how to start one.
 ///
@@ -83,7 +91,7 @@ pub use midflight_tasks::resources::{ResourceError, ResourceNames};
 /// ```
 pub mod store {
     pub use midflight_host::store::{
-        Answer, Cas, Failure, Operation, StoreBuilder, StoreClient, StoreCounts, StoreError, StoreHandle, SubmitError,
+        Answer, Cas, Operation, Reached, StoreBuilder, StoreClient, StoreCounts, StoreError,
     };
 }
 
@@ -94,7 +102,7 @@ pub mod store {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let servers = ["10.0.2.10:7800".parse()?, "10.0.2.11:7800".parse()?, "10.0.2.12:7800".parse()?];
 /// let cache = CacheClient::builder().operator("10.0.1.1:7700".parse()?).servers(servers).connect()?;
-/// cache.set("greeting", "hello", 0, None)?;
+/// cache.set("greeting", "hello")?;
 /// let value = cache.get("greeting")?.map(|value| value.bytes);
 /// assert_eq!(value, Some(b"hello".to_vec()));
 /// # Ok(())
@@ -102,9 +110,8 @@ pub mod store {
 /// ```
 pub mod cache {
     pub use midflight_host::cache::{
-        Algorithm, CacheBuilder, CacheClient, CacheCounters, CacheCounts, CacheError, Completed, Completions, Counters,
-        FailedServer, Failure, GetHandle, GetOutcome, KEY_MAX, ServerError, UnknownAlgorithm, VALUE_MAX, Value,
-        WriteError,
+        Algorithm, CacheBuilder, CacheClient, CacheCounters, CacheCounts, CacheError, Counters, FailedServer,
+        GetOutcome, KEY_MAX, ServerError, SetOptions, UnknownAlgorithm, VALUE_MAX, Value, WriteError,
     };
 }
 

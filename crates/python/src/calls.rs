@@ -72,8 +72,11 @@ impl Shape {
     }
 
     fn task_of(&self, argument: Vec<u8>, options: &PythonCallOptions) -> TaskSpec {
-        let attempts = u32::from(options.attempts).max(u32::from(options.retries) + 1);
-        TaskSpec { argument: Arc::new(argument), attempts, ..self.task.clone() }
+        let mut task = self.task.clone();
+        task.argument = Arc::new(argument);
+        // The executor decides which failures are final.
+        task.retries = Some(u32::from(options.attempts - 1).max(u32::from(options.retries)));
+        task
     }
 }
 
@@ -105,12 +108,8 @@ impl Calls {
         }
         let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
-        let task = TaskSpec {
-            priority,
-            resources,
-            retry_failed: true, // the executor decides which failures are final
-            ..TaskSpec::new(PYTHON, Vec::new())
-        };
+        let mut task = TaskSpec::new(PYTHON, Vec::new());
+        (task.priority, task.resources) = (priority, resources);
         let options = PythonCallOptions { python, retries, attempts, environment, timeout };
         let shape = Shape { options, blobs: Arc::new(blobs), task, size: AtomicUsize::new(1) };
         Ok(Self(Own::new((submitter, Arc::new(shape)))))

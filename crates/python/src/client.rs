@@ -5,11 +5,12 @@ use crate::calls::{append, contiguous};
 use crate::completions::{Completion, End, Found};
 use crate::fork::{Own, before_client};
 use crate::submitter::{Bounds, Submitter};
-use midflight_host::{ClientOptions, Error, SharedBlob, TaskError, resolve};
+use midflight_host::{BlobOptions, Error, SharedBlob, TaskError, resolve};
 use midflight_tasks::resources::ResourceNames;
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,7 +46,14 @@ pub(crate) fn failed(error: Error) -> PyErr {
     match error {
         Error::Closed => ClientClosed::new_err("the client is closed: connect a new one"),
         Error::ArgumentTooLong { .. } => ArgumentTooLarge::new_err(error.to_string()),
-        Error::Resolve { .. } | Error::Configuration(_) => PyValueError::new_err(error.to_string()),
+        Error::NotConnected { addresses, .. } => {
+            let names: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            PyConnectionError::new_err(format!(
+                "no switch answers at {}: start one (midflight up --python), or give its address (switch=\"HOST:PORT\")",
+                names.join(", ")
+            ))
+        }
+        Error::Resolve { .. } | Error::Invalid(_) => PyValueError::new_err(error.to_string()),
         Error::Bind { .. } | Error::Resources { .. } => PyOSError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
@@ -85,20 +93,14 @@ impl Client {
         let timeout = Duration::try_from_secs_f64(timeout).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let connect = || -> Result<_, Error> {
             let addresses = switches.iter().map(|name| resolve(name)).collect::<Result<Vec<_>, _>>()?;
-            let mut options =
-                ClientOptions { max_open, value_max, wait_for_room: false, ..ClientOptions::new(addresses) };
-            options.bind = bind.map(|name| resolve(&name)).transpose()?;
-            options.blobs.max_bytes = blob_max;
-            let client = midflight_host::Client::connect(options)?;
-            let connected = client.wait_connected(timeout);
-            Ok(connected.then_some(client)) // otherwise it is dropped here, without the GIL
+            let mut blobs = BlobOptions::default();
+            blobs.max_bytes = blob_max;
+            let builder = midflight_host::Client::builder().switches(addresses).max_open(max_open).value_max(value_max);
+            let builder = builder.wait_for_room(false).blobs(blobs).connect_timeout(timeout);
+            let bind = bind.map(|name| resolve(&name)).transpose()?;
+            bind.into_iter().fold(builder, midflight_host::ClientBuilder::bind).connect()
         };
-        let Some(client) = py.detach(connect).map_err(failed)? else {
-            return Err(PyConnectionError::new_err(format!(
-                "no switch answers at {}: start one (midflight up --python), or give its address (switch=\"HOST:PORT\")",
-                switches.join(", ")
-            )));
-        };
+        let client = py.detach(connect).map_err(failed)?;
         let submitter = Submitter::start(client, Bounds { open: max_open, memory: blob_max })?;
         Ok(Self { submitter: Own::new(submitter), memory_max: blob_max })
     }
@@ -135,10 +137,11 @@ impl Client {
         }
     }
 
-    /// The mask of a list of resources, such as `r0,r3`.
+    /// The mask of a list of resources, such as `gpu,r3`. `names`: the bits of the cluster's names.
     #[staticmethod]
-    fn resources(list: &str) -> PyResult<u8> {
-        ResourceNames::default().mask(list).map_err(|error| PyValueError::new_err(error.to_string()))
+    fn resources(list: &str, names: BTreeMap<String, u8>) -> PyResult<u8> {
+        let mask = ResourceNames::new(names).and_then(|names| names.mask(list));
+        mask.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// Raises an exception if the client cannot be used.
@@ -186,7 +189,7 @@ impl Client {
 
     fn addresses(&self) -> PyResult<(String, String)> {
         let client = self.submitter()?.client().ok_or(Error::Closed).map_err(failed)?;
-        Ok((client.local_addr().to_string(), client.switch().0.to_string()))
+        Ok((client.local_addr().to_string(), client.switch().to_string()))
     }
 
     /// Closes the client, and calls `settle` for all open calls. In a child after a fork it does nothing: `False`.
@@ -265,11 +268,11 @@ fn known(py: Python<'_>, end: End) -> (u8, Bound<'_, PyAny>) {
         End::Outcome(Err(error)) => error,
     };
     let kind = match &error {
-        TaskError::Failed { .. } => Kind::Failed,
-        TaskError::Unknown => Kind::Unknown,
-        TaskError::TooLarge { .. } => Kind::TooLarge,
-        TaskError::Cancelled => Kind::Cancelled,
-        TaskError::Closed => Kind::Closed,
+        Error::Task(TaskError::Failed { .. }) => Kind::Failed,
+        Error::Task(TaskError::Unknown) => Kind::Unknown,
+        Error::Task(TaskError::TooLarge { .. }) => Kind::TooLarge,
+        Error::Task(TaskError::Cancelled) => Kind::Cancelled,
+        Error::Closed => Kind::Closed,
         _ => Kind::Lost,
     };
     text(kind, &error.to_string())

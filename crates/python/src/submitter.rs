@@ -9,7 +9,6 @@ use crate::jobs::{Jobs, OpenJob};
 use crate::queue::{Item, Queue, Task, joined};
 use crate::waiters::Waiters;
 use midflight_host::{Client, Error, Job, TaskError, TaskOutcome};
-use midflight_tasks::client::SubmitError;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -110,7 +109,7 @@ impl Flow {
         let mut queue = lock(&self.queue);
         if let Some(waiters) = queue.take_out(token) {
             drop(queue);
-            return self.end(waiters, End::Outcome(Err(TaskError::Cancelled)));
+            return self.end(waiters, End::Outcome(Err(TaskError::Cancelled.into())));
         }
         if queue.is_sending {
             queue.cancelled.push(token); // it may be being sent: cancelled when that is known
@@ -242,7 +241,7 @@ impl Submitter {
         loop {
             let Some(client) = self.client() else {
                 tasks.append(&mut later);
-                self.refuse(tasks, || End::Outcome(Err(TaskError::Closed)));
+                self.refuse(tasks, || End::Outcome(Err(Error::Closed)));
                 return Vec::new();
             };
             let (error, back) = match self.submit(&client, tasks) {
@@ -283,7 +282,7 @@ impl Submitter {
                 flow_of_part.gave_back(&job, place, part);
             }
         };
-        match client.submit_in_parts(Job { jid: None, tasks: specs.clone() }, sink, part) {
+        match client.submit_in_parts(specs.iter().cloned().collect::<Job>(), sink, part) {
             Ok(handle) => {
                 job.submitted(handle);
                 Ok(())
@@ -318,7 +317,7 @@ impl Submitter {
         drop(client); // waits briefly for executors to stop cancelled tasks
         left.extend(flow.jobs.clear());
         for waiters in left {
-            flow.end(waiters, End::Outcome(Err(TaskError::Closed)));
+            flow.end(waiters, End::Outcome(Err(Error::Closed)));
         }
         flow.completions.close();
     }
@@ -326,5 +325,5 @@ impl Submitter {
 
 /// Whether the reason for refusing a submission is temporary.
 fn needs_room(error: &Error) -> bool {
-    matches!(error, Error::BlobsFull { .. } | Error::Submit(SubmitError::TooManyOpen { .. }))
+    matches!(error, Error::BlobsFull { .. } | Error::TooManyOpen { .. })
 }

@@ -69,6 +69,6 @@ impl WhichCache {
 
     /// A started client.
     pub fn connect(&self) -> Result<CacheClient> {
-        self.client(1)?.connect().context("cannot start a client of the cache")
+        self.client(1)?.connect_lazy().context("cannot start a client of the cache")
     }
 }

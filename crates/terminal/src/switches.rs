@@ -1,29 +1,31 @@
 //! A client of a running switch, and its status.
 
 use crate::units;
-use anyhow::{Result, anyhow, ensure};
-use midflight_host::{Client, ClientOptions};
+use anyhow::{Result, anyhow};
+use midflight_host::{Client, ClientBuilder, Error};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Timeout for a switch's first answer.
+/// Timeout for a process's first answer.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// A client of the first of these switches that answers.
 pub fn connect(switches: Vec<SocketAddr>) -> Result<Client> {
-    connect_with(ClientOptions::new(switches))
+    connect_with(Client::builder().switches(switches))
 }
 
 /// As [`connect`], with options.
-pub fn connect_with(options: ClientOptions) -> Result<Client> {
-    let names: Vec<_> = options.switches.iter().map(ToString::to_string).collect();
-    let client = Client::connect(options)?;
-    ensure!(
-        client.wait_connected(ANSWER_WITHIN),
-        "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT (`up` of another user does not answer)",
-        names.join(", ")
-    );
-    Ok(client)
+pub fn connect_with(builder: ClientBuilder) -> Result<Client> {
+    builder.connect().map_err(|error| match error {
+        Error::NotConnected { addresses, .. } => {
+            let names: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            anyhow!(
+                "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT (`up` of another user does not answer)",
+                names.join(", ")
+            )
+        }
+        error => error.into(),
+    })
 }
 
 /// Timeout for a process's status.

@@ -156,7 +156,7 @@ fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
     let mut killed = world.executor(1, 1);
     let client = world.client(0);
     let go = world.directory.path("go");
-    let job = Job::builder(functions::EXEC).attempts(2).task(format!("[ -e {go} ] || sleep 1000")).build();
+    let job = Job::builder(functions::EXEC).retries(1).task(format!("[ -e {go} ] || sleep 1000")).build();
     let handle = client.submit(job).unwrap();
     wait_until("the task runs", || world.status(&switch)["busy"] == 1);
     let other = world.lab.within(Place::Host(2), || Executor::builder().switch(world.address()).slots(1).start());

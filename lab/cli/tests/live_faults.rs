@@ -10,7 +10,7 @@ use common::{
     Directory, PATIENCE, Running, Said, Seen, client_at, kernel_works, labs_work, midflight_at, signal, skip,
     status_at, wait_until,
 };
-use midflight::{Client, ClientOptions};
+use midflight::Client;
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4};
 use midflight_wire::{Builder, Header, Operation, Register, VERSION, Version};
 use rustix::process::Signal;
@@ -181,8 +181,8 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
         let list = format!("{},{next}", address());
         let both = [0, 1].map(|number| (number, executor_of(&world.lab, EXECUTORS[number], &list)));
         world.replace_executors(both);
-        let options = ClientOptions::new(vec![address(), next]);
-        let client = world.lab.within(CLIENT, || Client::connect(options).unwrap()).unwrap();
+        let builder = Client::builder().switches([address(), next]);
+        let client = world.lab.within(CLIENT, || builder.connect_lazy().unwrap()).unwrap();
         let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
         seen.take(TASKS / 10);
         signal(&world.switch.child, Signal::STOP);
@@ -191,9 +191,9 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
             // Its programs serve known peers, and tell executors who have waited for long that the switch lives.
             std::thread::sleep(2 * LEASES);
             Seen::new(&client, &[(TASKS / 10, SHORT)]).take_all();
-            assert_eq!(client.switch().0, address());
+            assert_eq!(client.switch(), address());
         } else {
-            assert_eq!(client.switch().0, next);
+            assert_eq!(client.switch(), next);
         }
         let mut more = Seen::new(&client, &[(TASKS, SHORT)]);
         signal(&world.switch.child, Signal::CONT);
@@ -201,7 +201,7 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
         seen.take_all();
         more.take_all();
         world.is_well_soon(ended);
-        assert_eq!(client.switch().0, address());
+        assert_eq!(client.switch(), address());
     });
 }
 

@@ -93,8 +93,11 @@ fn end(child: &mut Child) {
 fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Duration {
     store.leader();
     let history = store.directory.path("history.jsonl");
-    let client =
-        StoreClient::builder().switches(store.addresses.clone()).timeout(Duration::from_secs(2)).connect().unwrap();
+    let client = StoreClient::builder()
+        .switches(store.addresses.clone())
+        .timeout(Duration::from_secs(2))
+        .connect_lazy()
+        .unwrap();
     let tally = Tally::default();
     let said: Said = std::thread::scope(|scope| {
         let mut clients = Clients { tally: &tally, load: Some(common::load(store, "100", &history)) };

@@ -5,7 +5,7 @@ use midflight_control::{Config, EngineStatus, Snapshot, Surroundings};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Native, Out};
 use midflight_echo::{Echo, EchoStatus, EchoTable, Stats, Verdict};
-use midflight_host::{Switch, SwitchConfig};
+use midflight_host::SwitchBuilder;
 use midflight_sim::{Actor, Birth, Context, Faults, Place, ProgramSwitch, Wake, World};
 use midflight_spec::transcript::{AnyEngine, CheckedNative, Moment, Sending, Vocabulary, run};
 use std::net::{SocketAddr, UdpSocket};
@@ -194,7 +194,7 @@ fn a_switch_its_metrics_and_its_configuration() {
     let wrong = Config::<EchoTable>::parse("[echo]\nfirst = 0\n", Path::new("m.toml")).unwrap_err().to_string();
     assert_eq!(wrong, "m.toml: echo.first = 0: must be 1 to 1000000");
 
-    let switch = Switch::<Echo>::start(&SwitchConfig::of(config.switch.listen, config.program.first)).unwrap();
+    let switch = SwitchBuilder::<Echo>::of(config.program.first).listen(config.switch.listen).start().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let mut buffer = [0; 64];

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let running = RunningAgent::start(options, http, shutdown.ender()).map_err(|failed| {
         // A wrong bound is wrong usage.
         match failed.downcast::<midflight_host::Error>() {
-            Ok(midflight_host::Error::Configuration(text)) => error(text),
+            Ok(midflight_host::Error::Invalid(text)) => error(text),
             Ok(other) => other.into(),
             Err(other) => other,
         }

@@ -100,9 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for place in options::places(&args.place)? {
         builder = builder.place(place);
     }
-    for switch in usage::resolve_all(&args.switch)? {
-        builder = builder.switch(switch);
-    }
+    builder = builder.switches(usage::resolve_all(&args.switch)?);
     if let Some(python) = args.python.options()? {
         builder = builder.python(python);
     }

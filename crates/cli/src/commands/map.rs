@@ -29,7 +29,7 @@ use dry_run::DryRun;
 use halt::Halt;
 use input::Input;
 use joblog::{Done, Joblog, Resume};
-use midflight_host::{BlobOptions, ClientOptions, raise_open_files};
+use midflight_host::{Client, raise_open_files};
 use midflight_tasks::functions::{COMMAND_LINE_MAX, ExecRequest};
 use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
@@ -45,7 +45,6 @@ use session::{Event, Outcome, Session, Settings, WINDOW};
 use sources::{Entries, Format, Source};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -250,7 +249,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         }
     };
     let switches = switches.unwrap_or_else(|| embedded.iter().map(Embedded::address).collect());
-    let client = connect_with(client_options(switches, args.output.disk.blobs(Some(directory.clone()))))?;
+    // Large results go to files, to save memory.
+    let builder = Client::builder().switches(switches).value_max(VALUE_MAX).files(true);
+    let client = connect_with(builder.blobs(args.output.disk.blobs(Some(directory.clone()))))?;
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each_step(move |step| {
@@ -289,11 +290,6 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let outcome = session.run(&events);
     progress.clear();
     end(outcome?)
-}
-
-/// Fetches large results into files, to save memory.
-fn client_options(switches: Vec<SocketAddr>, blobs: BlobOptions) -> ClientOptions {
-    ClientOptions { value_max: VALUE_MAX, files: true, blobs, ..ClientOptions::new(switches) }
 }
 
 fn end(outcome: Outcome) -> Result<ExitCode> {

@@ -44,7 +44,7 @@ impl Silence {
     /// # Errors
     /// If the switch answers, but tasks cannot reach it.
     pub(super) fn look(&mut self, client: &Client) -> Result<Option<String>> {
-        let (switch, _) = client.switch();
+        let switch = client.switch();
         let unanswered = client.unanswered_length();
         ensure!(
             unanswered.is_none(),

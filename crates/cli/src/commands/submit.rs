@@ -8,7 +8,7 @@ use crate::options;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_host::{Client, Completions, Job, TaskError, TaskOutcome, TaskResult};
+use midflight_host::{Client, Completions, Error, Job, TaskError, TaskOutcome, TaskResult};
 use midflight_jobs::model::{Indices, JobSpec};
 use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
 use midflight_terminal::columns::plain;
@@ -84,13 +84,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.detach.detach {
         return detached(args, argument, resources);
     }
-    let mut job = Job::builder(&args.function)
-        .priority(args.tasks.priority)
-        .resources(resources)
-        .retry_failed(args.tasks.retries > 0);
-    // Without these flags, the default number of attempts applies when no executor could fetch the argument.
+    let mut job = Job::builder(&args.function).priority(args.tasks.priority).resources(resources);
+    // Without these flags, the default applies when no executor could fetch the argument.
     if args.tasks.retries > 0 || args.tasks.timeout.is_some() {
-        job = job.attempts(args.tasks.retries.saturating_add(1));
+        job = job.retries(args.tasks.retries);
     }
     if let Some(timeout) = args.tasks.timeout {
         job = job.timeout(timeout);
@@ -165,7 +162,7 @@ fn collect(
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
-            if !matches!(outcome, Err(TaskError::Cancelled)) {
+            if !matches!(outcome, Err(Error::Task(TaskError::Cancelled))) {
                 progress.advance();
             }
             tally.add(outcome, &progress)?;
@@ -223,12 +220,12 @@ impl Tally {
                 self.ends.latency_us.saturating_record(ns / 1_000);
                 progress.aside(|| self.add_result(&result)).context("cannot write the results")?;
             }
-            Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
+            Err(Error::Task(TaskError::Cancelled)) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {
                 if self.ends.failed + self.ends.lost < 10 {
                     progress.suspend(|| eprintln!("a task failed: {}", plain(&error.to_string())));
                 }
-                let failed = matches!(error, TaskError::Failed { .. } | TaskError::Unknown);
+                let failed = matches!(error, Error::Task(TaskError::Failed { .. } | TaskError::Unknown));
                 *(if failed { &mut self.ends.failed } else { &mut self.ends.lost }) += 1;
             }
         }

@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
-use midflight_host::{
-    Client, ClientOptions, Executor, Job, Switch, SwitchConfig, TaskError, TaskOutcome, TaskResult, TaskSpec, clock,
-};
-use midflight_tasks::functions::{Began, function_id};
+use anyhow::{Result, anyhow, bail, ensure};
+use midflight_dataplane::TasksConfig;
+use midflight_host::{Client, Error, Executor, Job, Switch, TaskError, TaskOutcome, TaskResult, TaskSpec, clock};
+use midflight_tasks::functions::Began;
 
 use super::delays::Passage;
 use super::outcome::{Ended, Outcome};
@@ -64,8 +63,11 @@ pub fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &Prog
         (None, None) => bail!("no switch"), // cannot happen: one of the two is always set
     };
     let executors = start_executors(address, plan.executors)?;
-    let client = Client::connect(ClientOptions::new(vec![address]))?;
-    ensure!(client.wait_connected(START_PATIENCE), no_answer(address));
+    let client = Client::builder().switch(address).connect_timeout(START_PATIENCE).connect();
+    let client = client.map_err(|error| match error {
+        Error::NotConnected { .. } => anyhow!(no_answer(address)),
+        error => error.into(),
+    })?;
 
     let (sender, news) = channel();
     let origin_ns = clock::now() + LEAD_NS;
@@ -82,12 +84,12 @@ pub fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &Prog
 }
 
 fn start_switch(plan: &Plan) -> Result<Switch> {
-    let mut config = SwitchConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut bounds = TasksConfig::default();
     // Otherwise a burst would wait in the client, and that time would count as dispatch.
     const MOST: u32 = 1 << 20;
-    config.program.queue = config.program.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
-    config.program.slots = config.program.slots.max(plan.executors);
-    Ok(Switch::start(&config)?)
+    bounds.queue = bounds.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
+    bounds.slots = bounds.slots.max(plan.executors);
+    Ok(Switch::builder().program(bounds).start()?)
 }
 
 fn start_executors(switch: SocketAddr, slots: u32) -> Result<Vec<Executor>> {
@@ -115,15 +117,14 @@ fn no_answer(switch: SocketAddr) -> String {
 /// Runs on the pacer's thread.
 fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, sender: &Sender<News>) {
     let pacer = Pacer::new(&stop.0);
-    let function = function_id(plan.args.work.name());
+    let function = plan.args.work.name();
     // Cannot fail: the collector outlives this thread.
     let report = |news| drop(sender.send(news));
     for arrival in plan.arrivals() {
-        let tasks = arrival.job.tasks.iter().map(|task| TaskSpec {
-            function,
-            argument: Arc::new(task.duration_ns.to_be_bytes().to_vec()),
-            priority: task.priority,
-            ..TaskSpec::new("", Vec::new())
+        let tasks = arrival.job.tasks.iter().map(|task| {
+            let mut spec = TaskSpec::new(function, task.duration_ns.to_be_bytes());
+            spec.priority = task.priority;
+            spec
         });
         let job: Job = tasks.collect();
         let levels: Vec<u8> = arrival.job.tasks.iter().map(|task| task.priority).collect();
@@ -188,7 +189,7 @@ impl Collector<'_> {
         self.progress.advance();
         match outcome {
             Ok(result) => self.outcome.record(&passage(level, &result), result.attempt),
-            Err(TaskError::Failed { .. }) => self.outcome.failed += 1,
+            Err(Error::Task(TaskError::Failed { .. })) => self.outcome.failed += 1,
             Err(_) => self.outcome.lost += 1,
         }
     }

@@ -20,7 +20,7 @@ impl Seen {
     /// `parts`: numbers of tasks, and how long each sleeps.
     pub(crate) fn new(client: &Client, parts: &[(usize, Duration)]) -> Self {
         let argument = |sleep: Duration| u64::try_from(sleep.as_nanos()).unwrap().to_be_bytes();
-        let job = Job::builder(functions::SLEEP).attempts(10);
+        let job = Job::builder(functions::SLEEP).retries(9);
         let job = parts.iter().fold(job, |job, &(count, sleep)| job.repeat(count, argument(sleep)));
         let tasks = vec![false; parts.iter().map(|part| part.0).sum()];
         let completions = client.submit(job.build()).unwrap().completions();

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Bounds of blobs and of fetching them.
+/// Bounds of blobs and of fetching them: make them by `default()`, then set fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlobOptions {
     /// Bytes in memory. Default 1 GiB.
     pub max_bytes: usize,

@@ -29,10 +29,10 @@ pub(crate) struct BlobServer {
 impl BlobServer {
     /// Listens on `address`. With `expire`, blobs are dropped after `result_ttl`.
     pub(crate) fn start(address: SocketAddr, store: Arc<BlobStore>, expire: bool) -> Result<Self, Error> {
-        let refused = |source| Error::Bind { protocol: "TCP", address, source };
+        let refused = Error::bind("TCP", address);
         let listener = listen(address).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
-        let failed = |source| Error::Resources { what: "start the blob server", source };
+        let failed = Error::resources("start the blob server");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("mf-blobs".into()).spawn(move || {

@@ -6,7 +6,7 @@ use super::handler::AnswerHandler;
 use super::long::LongGets;
 use super::streams::Streams;
 use crate::busy_poll::BUSY_POLL;
-use crate::client::local_for;
+use crate::client::{CONNECT_TIMEOUT, local_for};
 use crate::clock;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -19,6 +19,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Any key: what matters is that a server answers.
+const PROBE_KEY: &str = "midflight";
 const REPLICAS: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// The clock does not accept every duration.
@@ -34,7 +36,8 @@ pub struct CacheBuilder {
     version: u16,
     bind: Option<SocketAddr>,
     timeout: Option<Duration>,
-    under_way: Option<usize>,
+    in_flight: Option<usize>,
+    connect_timeout: Option<Duration>,
     busy_poll: Option<Duration>,
 }
 
@@ -97,8 +100,15 @@ impl CacheBuilder {
 
     /// Gets in flight: 1 to 65,536; four times as many may wait. Default 1,024.
     #[must_use]
-    pub fn under_way(mut self, most: usize) -> Self {
-        self.under_way = Some(most);
+    pub fn in_flight(mut self, most: usize) -> Self {
+        self.in_flight = Some(most);
+        self
+    }
+
+    /// How long [`connect`](Self::connect) waits for an answer. Default 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -110,22 +120,35 @@ impl CacheBuilder {
         self
     }
 
-    /// Starts the client. It sends nothing before the first operation.
+    /// Starts the client, and waits until a server has answered a get.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect_lazy`](Self::connect_lazy), and if no server answers in time.
+    pub fn connect(self) -> Result<CacheClient, Error> {
+        let within = self.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let addresses = self.operator.map_or_else(|| self.servers.clone(), |operator| vec![operator]);
+        let client = self.connect_lazy()?;
+        client.submit_get(PROBE_KEY)?.wait_timeout(within).ok_or(Error::NotConnected { addresses, within })??;
+        Ok(client)
+    }
+
+    /// Starts the client, which sends nothing before the first operation.
     ///
     /// # Errors
     ///
     /// If the selection is not specified, servers or bounds are out of range, or the kernel refuses sockets or threads.
-    pub fn connect(self) -> Result<CacheClient, Error> {
-        let wrong = |error: &dyn std::fmt::Display| Error::Configuration(error.to_string());
+    pub fn connect_lazy(self) -> Result<CacheClient, Error> {
+        let wrong = |error: &dyn std::fmt::Display| Error::invalid(&error);
         let replicas = self.replicas.unwrap_or(REPLICAS.min(self.servers.len()));
         let keyspace = Arc::new(Keyspace::new(&self.servers, replicas, self.version).map_err(|error| wrong(&error))?);
         let timeout = self.timeout.unwrap_or(TIMEOUT);
         if !TIMEOUTS.contains(&timeout) {
-            return Err(Error::Configuration(format!("a timeout of {timeout:?}: it must be 1 ms to 1 h")));
+            return Err(Error::Invalid(format!("a timeout of {timeout:?}: it must be 1 ms to 1 h")));
         }
         let mut config = ClientConfig::new(rand::random());
         config.timeout = clock::nanos(timeout);
-        config.under_way_max = self.under_way.unwrap_or(config.under_way_max);
+        config.under_way_max = self.in_flight.unwrap_or(config.under_way_max);
         config.queued_max = config.under_way_max.saturating_mul(4);
         let open_max = config.under_way_max + config.queued_max;
         let (endpoint, asked) = match (self.operator, self.direct) {
@@ -137,7 +160,7 @@ impl CacheBuilder {
             _ => {
                 let both =
                     "say who selects: the operator of this machine's rack, or this client (direct), and not both";
-                return Err(Error::Configuration(both.into()));
+                return Err(Error::Invalid(both.into()));
             }
         };
         let mut endpoint = endpoint.map_err(|error| wrong(&error))?;

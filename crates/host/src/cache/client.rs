@@ -2,15 +2,14 @@
 
 use super::builder::CacheBuilder;
 use super::counters::{CacheCounts, Counts};
-use super::error::CacheError;
 use super::handler::{AnswerHandler, Open};
 use super::long::LongGets;
-use super::pending::{Completions, Ending, GetHandle, GetOutcome, Waits};
+use super::pending::{Ending, GetOutcome, Waits};
 use super::streams::Streams;
 use super::writes::checked;
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
-use crate::pending::Pending;
+use crate::pending::{Handle, Pending, Polls};
 use crate::poller::Poller;
 use midflight_cache::client::{Client, Read, SubmitError};
 use midflight_cache::keyspace::Keyspace;
@@ -70,9 +69,8 @@ pub(super) struct Parts {
     pub(super) busy_poll: Duration,
 }
 
-impl Shared {
-    /// Polls the socket briefly or until `done`, then hands it to the network thread.
-    pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+impl Polls for Shared {
+    fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
         self.driver.watch();
     }
@@ -114,11 +112,9 @@ impl CacheClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer: see [`CacheError`].
+    /// If there is no answer: see [`CacheError`](super::CacheError).
     pub fn get(&self, key: impl AsRef<[u8]>) -> GetOutcome {
-        let pending = Arc::new(Pending::default());
-        self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
-        GetHandle { pending, client: Arc::clone(&self.shared) }.wait()
+        self.handle(key.as_ref())?.wait()
     }
 
     /// Begins a get.
@@ -126,25 +122,34 @@ impl CacheClient {
     /// # Errors
     ///
     /// If the key is invalid, too many gets are open, or the client is closed.
-    pub fn submit_get(&self, key: impl AsRef<[u8]>) -> Result<GetHandle, CacheError> {
-        let pending = Arc::new(Pending::default());
-        self.begin(key.as_ref(), Waits::Handle(Arc::clone(&pending)))?;
+    pub fn submit_get(&self, key: impl AsRef<[u8]>) -> Result<Handle<Option<Value>>, Error> {
+        let handle = self.handle(key.as_ref())?;
         self.shared.driver.watch();
-        Ok(GetHandle { pending, client: Arc::clone(&self.shared) })
+        Ok(handle)
     }
 
-    /// Begins a get whose outcome goes to `completions`, under the caller's `tag`.
+    /// Begins a get. The thread that ends it passes the outcome to `sink`, which must not block.
     ///
     /// # Errors
     ///
-    /// As [`submit_get`](Self::submit_get); then nothing goes there.
-    pub fn submit_get_to(&self, completions: &Completions, tag: u64, key: impl AsRef<[u8]>) -> Result<(), CacheError> {
-        self.begin(key.as_ref(), Waits::Queue { queue: completions.sender.clone(), tag })?;
+    /// As [`submit_get`](Self::submit_get); then `sink` is not called.
+    pub fn submit_get_to(
+        &self,
+        key: impl AsRef<[u8]>,
+        sink: impl FnOnce(GetOutcome) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.begin(key.as_ref(), Waits::Sink(Box::new(sink)))?;
         self.shared.driver.watch();
         Ok(())
     }
 
-    fn begin(&self, key: &[u8], waits: Waits) -> Result<(), CacheError> {
+    fn handle(&self, key: &[u8]) -> Result<Handle<Option<Value>>, Error> {
+        let pending = Arc::new(Pending::default());
+        self.begin(key, Waits::Handle(Arc::clone(&pending)))?;
+        Ok(Handle::new(pending, self.shared.clone()))
+    }
+
+    fn begin(&self, key: &[u8], waits: Waits) -> Result<(), Error> {
         let shared = &self.shared;
         let key = checked(key)?;
         let group = shared.keyspace.group(key);
@@ -156,14 +161,14 @@ impl CacheClient {
         let deadline = Instant::now() + shared.timeout;
         shared.driver.with(|now, client, handler| {
             if shared.closed.load(Ordering::Acquire) {
-                return Err(CacheError::Closed);
+                return Err(Error::Closed);
             }
             let open = shared.open.load(Ordering::Acquire);
             if open >= shared.open_max {
-                return Err(CacheError::Busy(open));
+                return Err(too_many(open));
             }
             let read = client.submit(now, read).map_err(|error| match error {
-                SubmitError::QueueFull(open) => CacheError::Busy(open),
+                SubmitError::QueueFull(open) => too_many(open),
                 SubmitError::Group(_) | SubmitError::Backups(_) | SubmitError::TooLong(_) => {
                     unreachable!("a keyspace has good groups, and any key fits: {error}")
                 }
@@ -186,7 +191,7 @@ impl CacheClient {
     /// # Errors
     ///
     /// If the key is invalid.
-    pub fn servers_of(&self, key: impl AsRef<[u8]>) -> Result<&[SocketAddr], CacheError> {
+    pub fn servers_of(&self, key: impl AsRef<[u8]>) -> Result<&[SocketAddr], Error> {
         let keyspace = &self.shared.keyspace;
         Ok(keyspace.servers(keyspace.group(checked(key.as_ref())?)))
     }
@@ -205,7 +210,7 @@ impl CacheClient {
         CacheCounts { protocol, socket: driver.socket.counts(), cache: self.shared.counts.read() }
     }
 
-    /// Closes the client. Open operations fail with [`CacheError::Closed`].
+    /// Closes the client. Open operations fail with [`Error::Closed`].
     pub fn close(self) {
         drop(self);
     }
@@ -222,4 +227,8 @@ impl Drop for CacheClient {
         }
         self.shared.long.close();
     }
+}
+
+fn too_many(open: usize) -> Error {
+    Error::TooManyOpen { open, asked: 1, max: open }
 }

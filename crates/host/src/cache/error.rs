@@ -1,38 +1,36 @@
 //! Errors, each on one line that says what to do.
 
 use midflight_cache::client::Failure;
-use midflight_wire::cache::backend::{BACKEND_VERSION, BackendReject, KEY_MAX, VALUE_MAX};
+use midflight_wire::cache::backend::{BACKEND_VERSION, BackendReject};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// Why an operation failed.
+/// Why the cache did not carry out an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// Invalid key.
-    #[error(
-        "this cannot be a key ({0} bytes): a key has 1 to {KEY_MAX} bytes, none of them a space or a control character"
-    )]
-    NoKey(usize),
-    /// The value exceeds the limit.
-    #[error("the value has {0} bytes: it may have {VALUE_MAX}; keep it in parts under several keys")]
-    TooLong(usize),
-    /// Too many operations are open. Nothing was sent.
-    #[error("{0} operations have not ended: go on when some have")]
-    Busy(usize),
-    /// No server answered.
-    #[error("{0}; see whether the operator, the agents and their backends run")]
-    Failed(#[from] Failure),
+    /// No answer in time.
+    #[error("no answer in time; see whether the operator, the agents and their backends run")]
+    TimedOut,
+    /// The servers refused it.
+    #[error("the servers refused it: they have no room, or their backends do not answer; see whether these run")]
+    Refused,
     /// Servers answered, but none with a usable result.
     #[error("no server had an answer that can be used: {}", each(.0))]
     Unusable(Vec<(SocketAddr, ServerError)>),
     /// Some replica did not take a write.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The client was closed.
-    #[error("the client was closed before the answer came; connect a new one")]
-    Closed,
+}
+
+impl From<Failure> for CacheError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::TimedOut => Self::TimedOut,
+            Failure::Refused => Self::Refused,
+        }
+    }
 }
 
 /// Why a server did not carry out a request, or why its answer is unusable.
@@ -69,6 +67,7 @@ pub enum ServerError {
 
 /// A set or delete that some server of the key did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteError {
     /// Whether it was a set.
     pub is_set: bool,
@@ -80,6 +79,7 @@ pub struct WriteError {
 
 /// A server that did not take a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedServer {
     /// Its address.
     pub server: SocketAddr,

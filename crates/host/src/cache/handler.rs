@@ -1,7 +1,7 @@
 //! Reads the servers' answers and completes the gets.
 
 use super::counters::{Counts, add};
-use super::error::ServerError;
+use super::error::{CacheError, ServerError};
 use super::exchange::{Answer as StreamAnswer, read_answer};
 use super::long::{LongGets, Wanted};
 use super::pending::{Ending, GetOutcome};
@@ -55,7 +55,7 @@ impl AnswerHandler {
     fn done(&mut self, open: Open, outcome: Result<Answer, Failure>) {
         let answer = match outcome {
             Ok(answer) => answer,
-            Err(failure) => return self.ended.push((open.ending, Err(failure.into()))),
+            Err(failure) => return self.ended.push((open.ending, Err(CacheError::from(failure).into()))),
         };
         // This server may have an old value. The selector's groups differ from ours.
         if !self.keyspace.servers(open.group).contains(&answer.server) {

@@ -41,10 +41,10 @@ impl LongGets {
     /// Queues a get. After `close` it ends at once.
     pub(super) fn push(self: &Arc<Self>, wanted: Wanted) {
         let Some(first) = wanted.servers.first().copied() else {
-            return wanted.ending.end(Err(CacheError::Unusable(wanted.failed)));
+            return wanted.ending.end(Err(CacheError::Unusable(wanted.failed).into()));
         };
         if !self.start() {
-            return wanted.ending.end(Err(CacheError::Unusable(vec![(first, NO_THREAD)])));
+            return wanted.ending.end(Err(CacheError::Unusable(vec![(first, NO_THREAD)]).into()));
         }
         // Dropping a refused one ends it.
         self.fetches.push(first, wanted);
@@ -97,7 +97,7 @@ impl LongGets {
                 Err(why) => failed.push((*server, why)),
             }
         }
-        Err(CacheError::Unusable(std::mem::take(failed)))
+        Err(CacheError::Unusable(std::mem::take(failed)).into())
     }
 
     pub(super) fn close(&self) {

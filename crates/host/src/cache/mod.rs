@@ -5,7 +5,7 @@
 //! | `builder` | configuration and start |
 //! | `client` | get, and what all operations share |
 //! | `handler` | reads answers and completes gets |
-//! | `pending` | waiting: a handle, or a queue of many gets |
+//! | `pending` | who waits for a get |
 //! | `long` | gets that continue over TCP |
 //! | `writes` | set and delete |
 //! | `streams`, `exchange` | connections to servers; one request and its answer |
@@ -30,7 +30,8 @@ pub use builder::CacheBuilder;
 pub use client::{CacheClient, Value};
 pub use counters::{CacheCounters, CacheCounts};
 pub use error::{CacheError, FailedServer, ServerError, WriteError};
-pub use midflight_cache::client::{Counters, Failure};
+pub use midflight_cache::client::Counters;
 pub use midflight_cache::select::{Algorithm, UnknownAlgorithm};
 pub use midflight_wire::cache::backend::{KEY_MAX, VALUE_MAX};
-pub use pending::{Completed, Completions, GetHandle, GetOutcome};
+pub use pending::GetOutcome;
+pub use writes::SetOptions;

@@ -1,9 +1,10 @@
 //! Connections to servers, kept for reuse, and the limit of concurrent exchanges.
 
 use super::counters::{Counts, add};
-use super::error::{CacheError, ServerError};
+use super::error::ServerError;
 use super::exchange::{Answer, Exchange, Step};
 use crate::driver::lock;
+use crate::error::Error;
 use rustix::event::{PollFd, Timespec, poll};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
@@ -34,16 +35,6 @@ pub(super) struct Streams {
 struct State {
     kept: HashMap<SocketAddr, Vec<(TcpStream, Instant)>>,
     open: usize,
-}
-
-/// No turn in time; nothing was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoTurn;
-
-impl From<NoTurn> for CacheError {
-    fn from(_: NoTurn) -> Self {
-        Self::Busy(OPEN_MAX)
-    }
 }
 
 struct Turn<'a>(&'a Streams, usize);
@@ -81,14 +72,10 @@ impl Streams {
     /// # Errors
     ///
     /// If there is no turn before the deadline.
-    pub(super) fn ask(
-        &self,
-        servers: &[SocketAddr],
-        request: &[u8],
-        deadline: Instant,
-    ) -> Result<Vec<Outcome>, NoTurn> {
+    pub(super) fn ask(&self, servers: &[SocketAddr], request: &[u8], deadline: Instant) -> Result<Vec<Outcome>, Error> {
+        let full = Error::TooManyOpen { open: OPEN_MAX, asked: servers.len(), max: OPEN_MAX };
         let mut outcomes: Vec<Option<Outcome>> = vec![None; servers.len()];
-        let turn = self.wait_for_turn(servers.len(), deadline).ok_or(NoTurn)?;
+        let turn = self.wait_for_turn(servers.len(), deadline).ok_or(full)?;
         let mut exchanges: Vec<Option<Exchange<'_>>> = Vec::new();
         for (server, outcome) in servers.iter().zip(&mut outcomes) {
             exchanges.push(self.begin(*server, request, outcome));
@@ -239,7 +226,7 @@ mod tests {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let soon = || Instant::now() + Duration::from_millis(20);
         let mut slow = streams.wait_for_turn(OPEN_MAX, soon()).unwrap();
-        assert_eq!(streams.ask(&[nowhere], b"", soon()), Err(NoTurn));
+        assert!(matches!(streams.ask(&[nowhere], b"", soon()), Err(Error::TooManyOpen { asked: 1, .. })));
         assert_eq!((counts.read().timed_out, counts.read().connections), (0, 0));
         // Ended exchanges free their places while one server is slow.
         slow.keep(1);

@@ -5,33 +5,63 @@ use super::counters::{Counts, add};
 use super::error::{CacheError, FailedServer, ServerError, WriteError};
 use super::exchange::Answer;
 use super::streams::Outcome;
-use midflight_wire::cache::backend::{BackendRequest, VALUE_MAX, write_request};
+use crate::error::Error;
+use midflight_wire::cache::backend::{BackendRequest, KEY_MAX, VALUE_MAX, is_key, write_request};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+
+/// Options of [`CacheClient::set_with`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetOptions {
+    flags: u32,
+    expiry: Option<Duration>,
+}
+
+impl SetOptions {
+    /// The application's number, which a get returns with the value. Default 0.
+    #[must_use]
+    pub fn flags(mut self, flags: u32) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Time after which the cache forgets the value, rounded up to seconds. Default: never.
+    #[must_use]
+    pub fn expiry(mut self, expiry: Duration) -> Self {
+        self.expiry = Some(expiry);
+        self
+    }
+}
 
 /// Fraction of the timeout for deletes after a failed set.
 const FORGET_PART: u32 = 4;
 
 impl CacheClient {
-    /// Sets a value at all servers of its key. A get returns the application's `flags` with it. The cache forgets it after `expiry`,
-    /// rounded up to seconds; `None`: never.
+    /// Sets a value at all servers of its key, without an expiry.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_with`](Self::set_with).
+    pub fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.set_with(key, value, SetOptions::default())
+    }
+
+    /// Like [`set`](Self::set), with options.
     ///
     /// # Errors
     ///
     /// [`CacheError::Write`] if a server has not taken it. The other servers have the new value; the failed ones are told to delete the
     /// key, because a cache may forget but not return old values for ever.
-    pub fn set(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        flags: u32,
-        expiry: Option<Duration>,
-    ) -> Result<(), CacheError> {
+    pub fn set_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: SetOptions) -> Result<(), Error> {
         let (key, value) = (checked(key.as_ref())?, value.as_ref());
         if value.len() > VALUE_MAX {
-            return Err(CacheError::TooLong(value.len()));
+            let length = value.len();
+            let long =
+                format!("the value has {length} bytes: it may have {VALUE_MAX}; keep it in parts under several keys");
+            return Err(Error::Invalid(long));
         }
+        let SetOptions { flags, expiry } = options;
         let expires_s = expiry.map_or(0, whole_seconds);
         let (outcomes, servers) = self.write_all(key, &BackendRequest::Set { key, value, flags, expires_s })?;
         let (done, mut failed) = sort(&servers, outcomes, &self.shared.counts, |answer| *answer == Answer::Done);
@@ -41,7 +71,7 @@ impl CacheClient {
         }
         self.forget(key, &mut failed);
         add(&self.shared.counts.failed_writes);
-        Err(WriteError { is_set: true, done, failed }.into())
+        Err(CacheError::from(WriteError { is_set: true, done, failed }).into())
     }
 
     /// Removes a key from all its servers. Returns whether one had it.
@@ -49,7 +79,7 @@ impl CacheClient {
     /// # Errors
     ///
     /// [`CacheError::Write`] if a server has not done it and may still return the value.
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let key = checked(key.as_ref())?;
         let (outcomes, servers) = self.write_all(key, &BackendRequest::Delete { key })?;
         let had_it = outcomes.contains(&Ok(Answer::Done));
@@ -60,14 +90,10 @@ impl CacheClient {
             return Ok(had_it);
         }
         add(&self.shared.counts.failed_writes);
-        Err(WriteError { is_set: false, done, failed }.into())
+        Err(CacheError::from(WriteError { is_set: false, done, failed }).into())
     }
 
-    fn write_all(
-        &self,
-        key: &[u8],
-        request: &BackendRequest<'_>,
-    ) -> Result<(Vec<Outcome>, Vec<SocketAddr>), CacheError> {
+    fn write_all(&self, key: &[u8], request: &BackendRequest<'_>) -> Result<(Vec<Outcome>, Vec<SocketAddr>), Error> {
         let servers = self.shared.keyspace.servers(self.shared.keyspace.group(key)).to_vec();
         let mut bytes = Vec::new();
         write_request(request, &mut bytes);
@@ -113,8 +139,14 @@ fn sort(
     (done, failed)
 }
 
-pub(super) fn checked(key: &[u8]) -> Result<&[u8], CacheError> {
-    if midflight_wire::cache::backend::is_key(key) { Ok(key) } else { Err(CacheError::NoKey(key.len())) }
+pub(super) fn checked(key: &[u8]) -> Result<&[u8], Error> {
+    if is_key(key) {
+        return Ok(key);
+    }
+    let length = key.len();
+    Err(Error::Invalid(format!(
+        "this cannot be a key ({length} bytes): a key has 1 to {KEY_MAX} bytes, none of them a space or a control character"
+    )))
 }
 
 /// At least 1, because 0 means never.

@@ -127,7 +127,7 @@ impl DurableClient {
             Some(left) => Client::resume(config, clock::now(), left),
             None => Client::new(config, clock::now()),
         };
-        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        let endpoint = endpoint.map_err(|error| Error::invalid(&error))?;
         let fetches = Arc::new(Fetches::new(options.fetchers));
         let (sender, fetched) = mpsc::channel();
         let fetcher = Arc::new(Fetcher::new(blobs.options().progress_timeout));
@@ -294,7 +294,7 @@ impl DurableClient {
                     }
                 }
                 Event::Lost { key, why } => happened.push(Happened::Ended(key.0, Err(lost(why)))),
-                Event::Cancelled { key, .. } => happened.push(Happened::Ended(key.0, Err(TaskError::Cancelled))),
+                Event::Cancelled { key, .. } => happened.push(Happened::Ended(key.0, Err(TaskError::Cancelled.into()))),
                 Event::OtherVersion { switch, version } => warn_of_version(switch, version),
                 Event::NotCancelled { .. } | Event::SeenAs(_) | Event::Part { .. } | Event::NeedsReference { .. } => {}
             }

@@ -4,6 +4,7 @@ use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
 use crate::blob::{BlobStore, FetchError, Fetcher};
 use crate::driver::{Handler, warn_of_version};
+use crate::error::Error;
 use crate::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use crate::spill::SpillRoom;
 use midflight_tasks::client::{CancelledHow, Client, Event, LostWhy, Outcome, TaskKey};
@@ -85,7 +86,7 @@ impl ResultHandler {
         if let Some((_, expected)) = self.jobs.range(..=key.0).next_back() {
             expected.state.note_cancelled(how);
         }
-        self.end(key, Err(TaskError::Cancelled));
+        self.end(key, Err(TaskError::Cancelled.into()));
     }
 
     fn end(&mut self, key: TaskKey, outcome: TaskOutcome) {
@@ -189,11 +190,11 @@ impl Completion {
             Status::Ok => Ok(TaskResult { value: bytes, file: None, attempt, timing }),
             Status::Failed => {
                 let message = String::from_utf8_lossy(&bytes).into_owned();
-                Err(TaskError::Failed { message, attempt, timing })
+                Err(TaskError::Failed { message, attempt, timing }.into())
             }
-            Status::Unknown => Err(TaskError::Unknown),
+            Status::Unknown => Err(TaskError::Unknown.into()),
             Status::Abandoned => Err(lost(LostWhy::Abandoned)),
-            Status::Cancelled | Status::Part => Err(TaskError::Cancelled), // a part ends nothing
+            Status::Cancelled | Status::Part => Err(TaskError::Cancelled.into()), // a part ends nothing
         }
     }
 }
@@ -216,8 +217,8 @@ impl Fetch {
     /// An error means that another attempt may succeed; lack of room here is final.
     pub(super) fn outcome(&self, fetcher: &Fetcher, places: &Places) -> Result<TaskOutcome, FetchError> {
         match self.fetch(fetcher, places) {
-            Err(FetchError::TooLarge { length, max }) => Ok(Err(TaskError::TooLarge { length, max })),
-            Err(error @ FetchError::NotKept { .. }) => Ok(Err(TaskError::NotKept { why: error.to_string() })),
+            Err(FetchError::TooLarge { length, max }) => Ok(Err(TaskError::TooLarge { length, max }.into())),
+            Err(error @ FetchError::NotKept { .. }) => Ok(Err(TaskError::NotKept { why: error.to_string() }.into())),
             other => other,
         }
     }
@@ -236,11 +237,12 @@ impl Fetch {
     }
 }
 
-pub(super) fn lost(why: LostWhy) -> TaskError {
-    match why {
+pub(super) fn lost(why: LostWhy) -> Error {
+    let error = match why {
         LostWhy::TimedOut => TaskError::TimedOut,
         LostWhy::Abandoned => TaskError::Lost("no executor could fetch the argument"),
         LostWhy::FetchFailed => TaskError::Lost("the result could not be fetched from its executor"),
         LostWhy::Forgotten => TaskError::Forgotten,
-    }
+    };
+    error.into()
 }

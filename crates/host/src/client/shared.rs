@@ -41,7 +41,7 @@ impl Client {
         Ok(SharedBlob { _lease: lease, reference })
     }
 
-    /// Polls the socket for up to `ClientOptions::busy_poll`, until `done` or `timeout`, on behalf of a sink. Then the network thread
+    /// Polls the socket for up to `ClientBuilder::busy_poll`, until `done` or `timeout`, on behalf of a sink. Then the network thread
     /// continues.
     pub fn poll_until(&self, timeout: Duration, done: &dyn Fn() -> bool) {
         let deadline = Instant::now().checked_add(timeout);

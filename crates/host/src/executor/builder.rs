@@ -65,7 +65,7 @@ fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
             "{} places: an executor is at most at {SLOT_PLACES}, such as its machine and its rack",
             names.len()
         );
-        return Err(Error::Configuration(error));
+        return Err(Error::Invalid(error));
     }
     let mut numbers = [0; SLOT_PLACES];
     numbers.iter_mut().zip(names).for_each(|(number, name)| *number = place_id(name));
@@ -73,10 +73,17 @@ fn places(names: &[String]) -> Result<[u32; SLOT_PLACES], Error> {
 }
 
 impl ExecutorBuilder {
-    /// Adds a switch. The first is preferred; the others are used when it fails.
+    /// Adds a switch, at least one. The first is preferred; the others are used when it fails.
     #[must_use]
     pub fn switch(mut self, address: SocketAddr) -> Self {
         self.switches.push(address);
+        self
+    }
+
+    /// Adds switches.
+    #[must_use]
+    pub fn switches(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.switches.extend(addresses);
         self
     }
 
@@ -219,7 +226,7 @@ impl ExecutorBuilder {
         let (ordinary, waiting) = (config.slots, config.waiting);
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let endpoint = protocol::Executor::new(config, clock::now());
-        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        let endpoint = endpoint.map_err(|error| Error::invalid(&error))?;
 
         let blobs = BlobStore::new(self.blobs);
         let processes = Arc::new(Processes::new(Arc::clone(blobs.files())));
@@ -295,7 +302,7 @@ impl ExecutorBuilder {
 fn count_bundles(config: &mut ExecutorConfig, counted: &[CountedResource]) -> Result<(), Error> {
     for resource in counted {
         let (bit, name, count) = (resource.bit(), resource.name(), resource.bundles());
-        let wrong = |why: String| Err(Error::Configuration(format!("resource {name}: {why}")));
+        let wrong = |why: String| Err(Error::Invalid(format!("resource {name}: {why}")));
         let Some(bundles) = config.bundles.get_mut(usize::from(bit)) else {
             return wrong(format!("bit {bit}: use 0 to {}", RESOURCE_BITS - 1));
         };

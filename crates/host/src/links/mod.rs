@@ -56,7 +56,7 @@ impl LinkOptions {
 ///
 /// If the address cannot be bound.
 pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, Error> {
-    midflight_connections::listen(address).map_err(|source| Error::Bind { protocol: "TCP", address, source })
+    midflight_connections::listen(address).map_err(Error::bind("TCP", address))
 }
 
 /// The links of a node. Dropping it closes them.
@@ -80,7 +80,7 @@ impl Links {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let what = "start the links to peers";
-        let address = listener.local_addr().map_err(|source| Error::Resources { what, source })?;
+        let address = listener.local_addr().map_err(Error::resources(what))?;
         let runtime = runtime(what)?;
         let shared = Arc::new(Shared::new(options, Box::new(wake)));
         let (peers, wanted) = watch::channel(BTreeMap::new());

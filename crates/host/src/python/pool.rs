@@ -64,8 +64,7 @@ impl Pool {
         memory: Arc<Memory>,
         counters: Arc<Counters>,
     ) -> Result<Self, Error> {
-        let reaper = Reaper::of_this_process()
-            .map_err(|source| Error::Resources { what: "watch over Python workers", source })?;
+        let reaper = Reaper::of_this_process().map_err(Error::resources("watch over Python workers"))?;
         let trusts_directory = !is_open_to_others(Path::new("."));
         if !trusts_directory {
             tracing::warn!(

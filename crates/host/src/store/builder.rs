@@ -3,15 +3,18 @@
 use super::client::StoreClient;
 use super::handler::AnswerHandler;
 use crate::busy_poll::BUSY_POLL;
-use crate::client::local_for;
+use crate::client::{CONNECT_TIMEOUT, local_for};
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::waker::Waker;
-use midflight_store::client::{Client, ClientConfig};
+use midflight_store::client::{Client, ClientConfig, Operation};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Any key: what matters is that the store answers.
+const PROBE_KEY: &str = "midflight";
 
 /// Builds a [`StoreClient`]; see [`StoreClient::builder`].
 #[derive(Clone, Debug, Default)]
@@ -21,6 +24,7 @@ pub struct StoreBuilder {
     bind: Option<SocketAddr>,
     lanes: Option<usize>,
     timeout: Option<Duration>,
+    connect_timeout: Option<Duration>,
     busy_poll: Option<Duration>,
 }
 
@@ -67,6 +71,13 @@ impl StoreBuilder {
         self
     }
 
+    /// How long [`connect`](Self::connect) waits for the store. Default 3 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = Some(timeout);
+        self
+    }
+
     /// How long a waiting thread polls the socket before it sleeps, yielding the core to others; saves wake-ups. Default 100 µs; zero:
     /// never.
     #[must_use]
@@ -75,18 +86,32 @@ impl StoreBuilder {
         self
     }
 
-    /// Starts the client. It sends nothing before the first operation.
+    /// Starts the client, and waits until the store has answered a read.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect_lazy`](Self::connect_lazy), and if the store does not answer in time.
+    pub fn connect(self) -> Result<StoreClient, Error> {
+        let within = self.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let addresses = self.switches.clone();
+        let client = self.connect_lazy()?;
+        let mut read = client.submit(Operation::Exists { key: PROBE_KEY.into() })?;
+        read.wait_timeout(within).ok_or(Error::NotConnected { addresses, within })??;
+        Ok(client)
+    }
+
+    /// Starts the client, which sends nothing before the first operation.
     ///
     /// # Errors
     ///
     /// If a bound is out of range or the kernel refuses sockets or threads.
-    pub fn connect(self) -> Result<StoreClient, Error> {
+    pub fn connect_lazy(self) -> Result<StoreClient, Error> {
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
         let mut config = ClientConfig::new(self.switches, self.set.unwrap_or(1), rand::random());
         config.lanes = self.lanes.unwrap_or(config.lanes);
         config.timeout = self.timeout.map_or(config.timeout, clock::nanos);
         let endpoint = Client::new(config, <AnswerHandler as Handler<Client>>::CLOCK());
-        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        let endpoint = endpoint.map_err(|error| Error::invalid(&error))?;
         let driver = Driver::new(endpoint, AnswerHandler::default(), Socket::bind(bind)?, Waker::new()?);
         StoreClient::start(driver, self.busy_poll.unwrap_or(BUSY_POLL))
     }

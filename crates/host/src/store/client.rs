@@ -2,10 +2,9 @@
 
 use super::builder::StoreBuilder;
 use super::handler::AnswerHandler;
-use super::pending::{StoreError, StoreHandle};
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
-use crate::pending::Pending;
+use crate::pending::{Handle, Pending, Polls};
 use crate::poller::Poller;
 use crate::socket::SocketCounts;
 use midflight_store::client::{Answer, Client, Counters, Operation};
@@ -50,15 +49,14 @@ pub struct StoreClient {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-pub(super) struct Shared {
+struct Shared {
     driver: Driver<Client, AnswerHandler>,
     poller: Poller,
     closed: AtomicBool,
 }
 
-impl Shared {
-    /// Polls the socket briefly or until `done`, then hands it to the network thread.
-    pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+impl Polls for Shared {
+    fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
         self.driver.watch();
     }
@@ -88,8 +86,8 @@ impl StoreClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer: see [`StoreError`].
-    pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, StoreError> {
+    /// If there is no answer: see [`StoreError`](super::StoreError).
+    pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
         match self.run(Operation::Get { key: key.into() })? {
             Answer::Value(value) => Ok(Some(value)),
             Answer::NotFound => Ok(None),
@@ -102,7 +100,7 @@ impl StoreClient {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, StoreError> {
+    pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, Error> {
         match self.run(Operation::Exists { key: key.into() })? {
             Answer::Existed(there) => Ok(there),
             other => not_of("EXISTS", &other),
@@ -113,8 +111,8 @@ impl StoreClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer. [`StoreError::is_unknown`] says whether the write may have taken place.
-    pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), StoreError> {
+    /// If there is no answer. [`Error::is_unknown`] says whether the write may have taken place.
+    pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), Error> {
         match self.run(Operation::Put { key: key.into(), value: value.into() })? {
             Answer::Done => Ok(()),
             other => not_of("PUT", &other),
@@ -126,7 +124,7 @@ impl StoreClient {
     /// # Errors
     ///
     /// As [`put`](Self::put).
-    pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, StoreError> {
+    pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, Error> {
         match self.run(Operation::Delete { key: key.into() })? {
             Answer::Existed(was_there) => Ok(was_there),
             other => not_of("DELETE", &other),
@@ -143,7 +141,7 @@ impl StoreClient {
         key: impl Into<Vec<u8>>,
         expected: impl Into<Vec<u8>>,
         new: impl Into<Vec<u8>>,
-    ) -> Result<Cas, StoreError> {
+    ) -> Result<Cas, Error> {
         match self.run(Operation::Cas { key: key.into(), expected: expected.into(), new: new.into() })? {
             Answer::Done => Ok(Cas::Done),
             Answer::NotFound => Ok(Cas::NotFound),
@@ -157,7 +155,7 @@ impl StoreClient {
     /// # Errors
     ///
     /// As [`put`](Self::put).
-    pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, StoreError> {
+    pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, Error> {
         match self.run(Operation::Incr { key: key.into(), by })? {
             Answer::Number(sum) => Ok(sum),
             other => not_of("INCR", &other),
@@ -169,26 +167,26 @@ impl StoreClient {
     /// # Errors
     ///
     /// If a bound is exceeded, too many operations wait, or the client is closed.
-    pub fn submit(&self, operation: Operation) -> Result<StoreHandle, StoreError> {
+    pub fn submit(&self, operation: Operation) -> Result<Handle<Answer>, Error> {
         let handle = self.begin(operation)?;
         self.shared.driver.watch();
         Ok(handle)
     }
 
-    fn run(&self, operation: Operation) -> Result<Answer, StoreError> {
+    fn run(&self, operation: Operation) -> Result<Answer, Error> {
         self.begin(operation)?.wait()
     }
 
-    fn begin(&self, operation: Operation) -> Result<StoreHandle, StoreError> {
+    fn begin(&self, operation: Operation) -> Result<Handle<Answer>, Error> {
         let pending = Arc::new(Pending::default());
         self.shared.driver.with(|now, client, handler| {
             if self.shared.closed.load(Ordering::Acquire) {
-                return Err(StoreError::Closed);
+                return Err(Error::Closed);
             }
             handler.expect(client.submit(now, operation)?, Arc::clone(&pending));
             Ok(())
         })?;
-        Ok(StoreHandle { pending, client: Arc::clone(&self.shared) })
+        Ok(Handle::new(pending, self.shared.clone()))
     }
 
     /// The local UDP address.
@@ -216,7 +214,7 @@ impl StoreClient {
         StoreCounts { protocol: driver.peek(|client, _| *client.counters()), socket: driver.socket.counts() }
     }
 
-    /// Closes the client. Open operations fail with [`StoreError::Closed`].
+    /// Closes the client. Open operations fail with [`Error::Closed`].
     pub fn close(self) {
         drop(self);
     }
@@ -228,7 +226,7 @@ impl Drop for StoreClient {
         let open = self.shared.driver.with(|_, _, handler| handler.close());
         self.shared.driver.stop();
         for pending in open {
-            pending.end(Err(StoreError::Closed));
+            pending.end(Err(Error::Closed));
         }
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();

@@ -1,28 +1,28 @@
 //! Completes operations with the store's answers.
 
-use super::pending::Outcome;
 use crate::clock;
 use crate::driver::{Handler, warn_of_version};
+use crate::error::Error;
 use crate::pending::Pending;
 use midflight_endpoint::Nanos;
-use midflight_store::client::{Client, Event, OperationKey};
+use midflight_store::client::{Answer, Client, Event, OperationKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 #[derive(Default)]
 pub(super) struct AnswerHandler {
-    open: HashMap<OperationKey, Arc<Pending<Outcome>>>,
+    open: HashMap<OperationKey, Arc<Pending<Answer>>>,
     /// Ended operations whose callers have not been told.
-    ended: Vec<(Arc<Pending<Outcome>>, Outcome)>,
+    ended: Vec<(Arc<Pending<Answer>>, Result<Answer, Error>)>,
 }
 
 impl AnswerHandler {
-    pub(super) fn expect(&mut self, key: OperationKey, pending: Arc<Pending<Outcome>>) {
+    pub(super) fn expect(&mut self, key: OperationKey, pending: Arc<Pending<Answer>>) {
         self.open.insert(key, pending);
     }
 
     /// Returns the operations that are still open.
-    pub(super) fn close(&mut self) -> Vec<Arc<Pending<Outcome>>> {
+    pub(super) fn close(&mut self) -> Vec<Arc<Pending<Answer>>> {
         std::mem::take(&mut self.open).into_values().collect()
     }
 }

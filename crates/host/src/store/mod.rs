@@ -1,13 +1,11 @@
-//! A client of the store: blocking operations, from any number of threads.
+//! A client of the store, for any number of threads: blocking operations, and handles to wait for or await.
 
 mod builder;
 mod client;
 mod handler;
-mod pending;
 #[cfg(feature = "replica")]
 pub mod replica;
 
 pub use builder::StoreBuilder;
 pub use client::{Cas, StoreClient, StoreCounts};
-pub use midflight_store::client::{Answer, Failure, Operation, Reached, SubmitError};
-pub use pending::{StoreError, StoreHandle};
+pub use midflight_store::client::{Answer, Operation, Reached, StoreError};

@@ -13,7 +13,7 @@ mod thread;
 
 pub use diversion::Diversion;
 pub use hosted::{Hosted, InProcess, SendFrom};
-pub use options::{EnginePlace, KernelOptions, SwitchConfig, SwitchEngine};
+pub use options::{EnginePlace, KernelOptions, SwitchBuilder, SwitchEngine};
 
 use crate::clock;
 use crate::driver::spawn;
@@ -23,7 +23,7 @@ use crate::users::Users;
 use crate::waker::Waker;
 use counted::{COPIED_WITHIN, Counted};
 use midflight_dataplane::program::SoftProgram;
-use midflight_dataplane::{Native, Purge, TasksProgram, Which};
+use midflight_dataplane::{Native, Purge, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::Nanos;
 use orders::{CurrentOrder, Orders};
 use std::net::SocketAddr;
@@ -90,14 +90,14 @@ struct Shared<P: SoftProgram> {
     failure: OnceLock<String>,
 }
 
-impl<P: SoftProgram> Switch<P> {
-    /// Starts a switch and its thread.
+impl<P: SoftProgram> SwitchBuilder<P> {
+    /// Starts the switch and its thread.
     ///
     /// # Errors
     ///
     /// If the address cannot be bound, a configured bound is out of range, or the engine cannot run here.
-    pub fn start(config: &SwitchConfig<P>) -> Result<Self, Error> {
-        Self::bind(config)?.run(|| ())
+    pub fn start(&self) -> Result<Switch<P>, Error> {
+        self.bind()?.run(|| ())
     }
 
     /// Does all that may fail or needs privileges. The kernel engine serves from here on.
@@ -105,8 +105,8 @@ impl<P: SoftProgram> Switch<P> {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
-        Self::bind_with(config, |_| Err(Error::Configuration("this engine needs to be started by the caller".into())))
+    pub fn bind(&self) -> Result<BoundSwitch<P>, Error> {
+        self.bind_with(|_| Err(Error::Invalid("this engine needs to be started by the caller".into())))
     }
 
     /// Like [`bind`](Self::bind); `start` starts an engine that is not part of this crate ([`SwitchEngine::Other`]).
@@ -115,52 +115,45 @@ impl<P: SoftProgram> Switch<P> {
     ///
     /// As [`start`](Self::start).
     pub fn bind_with(
-        config: &SwitchConfig<P>,
+        &self,
         start: impl FnOnce(EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error>,
     ) -> Result<BoundSwitch<P>, Error> {
         let epoch = rand::random_range(1..=u32::MAX);
-        let socket = Socket::bind_with(config.listen, config.buffers)?;
+        let socket = Socket::bind_with(self.listen, self.buffers)?;
         let waker = Waker::new()?;
-        let facts = Facts { epoch, engine: config.engine.clone(), inheritance: Inheritance::None };
-        let (engine, facts): (Box<dyn Hosted<P>>, Facts) = match &config.engine {
+        let facts = Facts { epoch, engine: self.engine.clone(), inheritance: Inheritance::None };
+        let (engine, facts): (Box<dyn Hosted<P>>, Facts) = match &self.engine {
             SwitchEngine::User => {
-                let native = Native::<P>::new(&config.program, epoch, rand::random());
-                (Box::new(native.map_err(|error| Error::Configuration(error.to_string()))?), facts)
+                let native = Native::<P>::new(&self.program, epoch, rand::random());
+                (Box::new(native.map_err(|error| Error::invalid(&error))?), facts)
             }
             #[cfg(feature = "kernel")]
             SwitchEngine::Kernel(options) => {
                 let off = socket.disable_gro();
-                off.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
-                let started = kernel::InKernel::<P>::start(&config.program, options, socket.local_addr(), facts)?;
+                off.map_err(Error::resources("switch off UDP_GRO of the socket"))?;
+                let started = kernel::InKernel::<P>::start(&self.program, options, socket.local_addr(), facts)?;
                 (Box::new(started.0), started.1)
             }
             SwitchEngine::Other(_) => {
-                (start(EnginePlace { program: &config.program, listen: socket.local_addr(), epoch })?, facts)
+                (start(EnginePlace { program: &self.program, listen: socket.local_addr(), epoch })?, facts)
             }
             #[cfg(not(feature = "kernel"))]
             SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
         if !engine.uses_socket() {
             let deaf = socket.take_nothing();
-            deaf.map_err(|source| Error::Resources { what: "close a socket to datagrams", source })?;
+            deaf.map_err(Error::resources("close a socket to datagrams"))?;
         }
         let counted = Counted::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let (orders, order) = orders::queue();
         let shared = Arc::new(Shared { socket, waker, orders, stop, counted, ticked, failure: OnceLock::new() });
-        let ticks = P::ticks(&config.program);
-        Ok(BoundSwitch {
-            shared,
-            facts,
-            engine,
-            order,
-            ticks,
-            diversion: None,
-            users: None,
-            busy_poll: config.busy_poll,
-        })
+        let ticks = P::ticks(&self.program);
+        Ok(BoundSwitch { shared, facts, engine, order, ticks, diversion: None, users: None, busy_poll: self.busy_poll })
     }
+}
 
+impl<P: SoftProgram> Switch<P> {
     /// The bound address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
@@ -260,6 +253,12 @@ impl<P: SoftProgram> Switch<P> {
 }
 
 impl Switch {
+    /// Describes a switch of the tasks program, in user space and with default bounds. For other programs: [`SwitchBuilder::of`].
+    #[must_use]
+    pub fn builder() -> SwitchBuilder {
+        SwitchBuilder::of(TasksConfig::default())
+    }
+
     /// Removes queued tasks and returns their number. Clients that still run notice and resubmit them.
     ///
     /// # Errors
@@ -354,19 +353,17 @@ mod tests {
 
     #[test]
     fn a_bound_out_of_range_is_refused_by_name() {
-        let mut config = SwitchConfig::new("127.0.0.1:0".parse().unwrap());
-        config.program.levels = 9;
-        let error = Switch::start(&config).unwrap_err().to_string();
+        let bounds = TasksConfig { levels: 9, ..TasksConfig::default() };
+        let error = Switch::builder().program(bounds).start().unwrap_err().to_string();
         assert!(error.contains("levels"), "{error}");
     }
 
     #[test]
     fn a_stopped_switch_leaves_its_port_free() {
-        let mut config = SwitchConfig::new("127.0.0.1:0".parse().unwrap());
-        let first = Switch::start(&config).unwrap();
-        config.listen = first.local_addr();
-        assert!(Switch::start(&config).is_err());
+        let first = Switch::builder().start().unwrap();
+        let address = first.local_addr();
+        assert!(Switch::builder().listen(address).start().is_err());
         first.stop();
-        assert_eq!(Switch::start(&config).unwrap().local_addr(), config.listen);
+        assert_eq!(Switch::builder().listen(address).start().unwrap().local_addr(), address);
     }
 }

@@ -3,39 +3,67 @@
 use crate::busy_poll::BUSY_POLL;
 use crate::socket::SocketBuffers;
 use midflight_dataplane::program;
-use midflight_dataplane::{TasksConfig, TasksProgram, XdpMode};
-use std::net::SocketAddr;
+use midflight_dataplane::{TasksProgram, XdpMode};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// Address, program and engine of a switch.
+/// Builds a [`Switch`](super::Switch); see [`Switch::builder`](super::Switch::builder).
 #[derive(Clone, Debug)]
-pub struct SwitchConfig<P: program::Program = TasksProgram> {
-    /// UDP address. Port 0: any free one; `[::]` accepts IPv4 too.
-    pub listen: SocketAddr,
+pub struct SwitchBuilder<P: program::Program = TasksProgram> {
+    pub(super) listen: SocketAddr,
+    pub(super) program: P::Config,
+    pub(super) buffers: SocketBuffers,
+    pub(super) engine: SwitchEngine,
+    pub(super) busy_poll: Duration,
+}
+
+impl<P: program::Program> SwitchBuilder<P> {
+    /// A switch of this program, with its bounds and times.
+    #[must_use]
+    pub fn of(program: P::Config) -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            program,
+            buffers: SocketBuffers::default(),
+            engine: SwitchEngine::User,
+            busy_poll: BUSY_POLL,
+        }
+    }
+
+    /// UDP address. Port 0: any free one; `[::]` accepts IPv4 too. Default: `127.0.0.1:0`.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
     /// Bounds and times of the program.
-    pub program: P::Config,
+    #[must_use]
+    pub fn program(mut self, program: P::Config) -> Self {
+        self.program = program;
+        self
+    }
+
     /// Sizes of the socket's kernel buffers.
-    pub buffers: SocketBuffers,
-    /// Where the program runs.
-    pub engine: SwitchEngine,
+    #[must_use]
+    pub fn buffers(mut self, buffers: SocketBuffers) -> Self {
+        self.buffers = buffers;
+        self
+    }
+
+    /// Where the program runs. Default: in user space.
+    #[must_use]
+    pub fn engine(mut self, engine: SwitchEngine) -> Self {
+        self.engine = engine;
+        self
+    }
+
     /// How long the thread polls the socket before it sleeps, while packets arrive at shorter intervals, yielding the core to others; saves
     /// wake-ups. Default 100 µs; zero: never. Unused with the kernel engine.
-    pub busy_poll: Duration,
-}
-
-impl SwitchConfig {
-    /// The tasks program in user space, with default bounds.
     #[must_use]
-    pub fn new(listen: SocketAddr) -> Self {
-        Self::of(listen, TasksConfig::default())
-    }
-}
-
-impl<P: program::Program> SwitchConfig<P> {
-    /// A program in user space.
-    #[must_use]
-    pub fn of(listen: SocketAddr, program: P::Config) -> Self {
-        Self { listen, program, buffers: SocketBuffers::default(), engine: SwitchEngine::User, busy_poll: BUSY_POLL }
+    pub fn busy_poll(mut self, longest: Duration) -> Self {
+        self.busy_poll = longest;
+        self
     }
 }
 
@@ -47,7 +75,7 @@ pub enum SwitchEngine {
     User,
     /// In the kernel, as XDP and TC programs (feature `kernel`); the socket receives only what they pass up.
     Kernel(KernelOptions),
-    /// In the caller's engine of this name ([`Switch::bind_with`](super::Switch::bind_with)).
+    /// In the caller's engine of this name ([`SwitchBuilder::bind_with`]).
     Other(String),
 }
 
@@ -62,8 +90,9 @@ pub struct EnginePlace<'a, P: program::Program> {
     pub epoch: u32,
 }
 
-/// Options of the kernel engine.
+/// Options of the kernel engine: make them by `default()`, then set fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KernelOptions {
     /// Names of the interfaces, at least one.
     pub interfaces: Vec<String>,

@@ -7,8 +7,9 @@ mod operator;
 
 use agent::{Agent, Answers, DATAGRAM_VALUE_MAX, bytes_of};
 use midflight_cache::keyspace::Keyspace;
+use midflight_host::Error;
 use midflight_host::cache::{
-    Algorithm, CacheBuilder, CacheClient, CacheError, Completions, Failure, ServerError, VALUE_MAX, Value, WriteError,
+    Algorithm, CacheBuilder, CacheClient, CacheError, ServerError, SetOptions, VALUE_MAX, Value, WriteError,
 };
 use midflight_wire::cache::backend::{BACKEND_VERSION, BackendAnswer, BackendReject};
 use operator::{Operator, Place};
@@ -44,16 +45,16 @@ fn behind_operator(is_degraded: bool) -> (Vec<Agent>, Operator) {
     (agents, operator)
 }
 
-fn write_error(outcome: Result<impl std::fmt::Debug, CacheError>) -> WriteError {
+fn write_error(outcome: Result<impl std::fmt::Debug, Error>) -> WriteError {
     match outcome {
-        Err(CacheError::Write(error)) => error,
+        Err(Error::Cache(CacheError::Write(error))) => error,
         other => panic!("{other:?}"),
     }
 }
 
 fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
     assert_eq!(client.get("greeting").unwrap(), None);
-    client.set("greeting", "hello", 7, Some(Duration::from_secs(60))).unwrap();
+    client.set_with("greeting", "hello", SetOptions::default().flags(7).expiry(Duration::from_secs(60))).unwrap();
     let has = |agent: &&Agent| agent.backend().get(&b"greeting"[..]) == Some(&(b"hello".to_vec(), 7, 60));
     let mut have: Vec<SocketAddr> = agents.iter().filter(has).map(|agent| agent.address).collect();
     let mut servers = client.servers_of("greeting").unwrap().to_vec();
@@ -63,7 +64,7 @@ fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
     for _ in 0..50 {
         assert_eq!(client.get("greeting").unwrap(), Some(value(b"hello", 7)));
     }
-    client.set("empty", "", 0, None).unwrap();
+    client.set("empty", "").unwrap();
     assert_eq!(client.get("empty").unwrap(), Some(value(b"", 0)));
     assert!(client.delete("greeting").unwrap());
     assert!(!client.delete("greeting").unwrap());
@@ -71,7 +72,7 @@ fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
     // Too long for a datagram.
     for length in [DATAGRAM_VALUE_MAX, DATAGRAM_VALUE_MAX + 1, 100_000, VALUE_MAX] {
         let long: Vec<u8> = (0..length).map(|n| n as u8).collect();
-        client.set("long", &long, 3, None).unwrap();
+        client.set_with("long", &long, SetOptions::default().flags(3)).unwrap();
         assert_eq!(client.get("long").unwrap(), Some(value(&long, 3)), "{length} bytes");
     }
     let counts = client.counts().cache;
@@ -83,7 +84,7 @@ fn sets_gets_and_deletes(client: &CacheClient, agents: &[Agent]) {
 #[test]
 fn values_are_set_at_all_servers_of_a_key_and_got_from_one() {
     let agents = agents(4);
-    let client = direct(&agents).connect().unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
     sets_gets_and_deletes(&client, &agents);
     assert!(agents.iter().filter(|agent| agent.asked() > 0).count() >= 3, "gets go to all");
 }
@@ -91,7 +92,7 @@ fn values_are_set_at_all_servers_of_a_key_and_got_from_one() {
 #[test]
 fn n1_an_operator_selects_for_its_clients() {
     let (agents, operator) = behind_operator(false);
-    let client = CacheClient::builder().operator(operator.address).servers(addresses(&agents)).connect().unwrap();
+    let client = CacheClient::builder().operator(operator.address).servers(addresses(&agents)).connect_lazy().unwrap();
     sets_gets_and_deletes(&client, &agents);
     assert!(agents.iter().filter(|agent| agent.asked() > 0).count() >= 3, "gets go to all");
 }
@@ -101,12 +102,12 @@ fn n1_an_operator_selects_for_its_clients() {
 fn n3_gets_reach_a_replica_without_a_selector() {
     let (agents, operator) = behind_operator(true);
     let builder = CacheClient::builder().operator(operator.address).servers(addresses(&agents));
-    sets_gets_and_deletes(&builder.clone().connect().unwrap(), &agents);
+    sets_gets_and_deletes(&builder.clone().connect_lazy().unwrap(), &agents);
     drop((agents, operator));
 
     let (agents, operator) = behind_operator(false);
     let builder = CacheClient::builder().operator(operator.address).servers(addresses(&agents));
-    sets_gets_and_deletes(&builder.version(1).connect().unwrap(), &agents);
+    sets_gets_and_deletes(&builder.version(1).connect_lazy().unwrap(), &agents);
 }
 
 /// N8: the servers changed but the version did not. A server that is no longer a replica of the key may be selected; its value must not be
@@ -117,8 +118,8 @@ fn n8_a_server_that_is_no_replica_of_the_key_is_not_believed() {
     let agents: Vec<_> = (0..4).map(|_| Agent::start(place.address())).collect();
     let all = addresses(&agents);
     let operator = place.start(&Keyspace::new(&all, 4, 0).unwrap(), &all, false);
-    let client = CacheClient::builder().operator(operator.address).servers(all[..3].to_vec()).connect().unwrap();
-    client.set("key", "new", 0, None).unwrap();
+    let client = CacheClient::builder().operator(operator.address).servers(all[..3].to_vec()).connect_lazy().unwrap();
+    client.set("key", "new").unwrap();
     agents[3].backend().insert(b"key".to_vec(), (b"old".to_vec(), 0, 0));
     for _ in 0..40 {
         assert_eq!(client.get("key").unwrap(), Some(value(b"new", 0)));
@@ -129,13 +130,13 @@ fn n8_a_server_that_is_no_replica_of_the_key_is_not_believed() {
 #[test]
 fn a_server_that_is_down_costs_no_get_and_writes_name_it() {
     let mut agents = agents(3);
-    let client = direct(&agents).connect().unwrap();
-    client.set("key", "old", 0, None).unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
+    client.set("key", "old").unwrap();
     let down = agents.remove(0).address;
     for _ in 0..20 {
         assert_eq!(client.get("key").unwrap(), Some(value(b"old", 0)));
     }
-    let error = write_error(client.set("key", "new", 0, None));
+    let error = write_error(client.set("key", "new"));
     let failed: Vec<_> =
         error.failed.iter().map(|failed| (failed.server, failed.why.clone(), failed.has_forgotten)).collect();
     assert_eq!(failed, [(down, ServerError::Unreachable(ErrorKind::ConnectionRefused), false)]);
@@ -149,10 +150,10 @@ fn a_server_that_is_down_costs_no_get_and_writes_name_it() {
 #[test]
 fn a_server_that_refuses_a_set_forgets_what_it_had() {
     let agents = agents(3);
-    let client = direct(&agents).connect().unwrap();
-    client.set("key", "old", 0, None).unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
+    client.set("key", "old").unwrap();
     agents[1].by_stream(Answers::RefusesSets);
-    let error = write_error(client.set("key", "new", 0, None));
+    let error = write_error(client.set("key", "new"));
     assert_eq!(error.done.len(), 2);
     assert_eq!(error.failed[0].server, agents[1].address);
     assert_eq!(error.failed[0].why, ServerError::Refused("the backend is full".into()));
@@ -165,20 +166,20 @@ fn a_server_that_refuses_a_set_forgets_what_it_had() {
 #[test]
 fn a_server_that_stalls_holds_a_write_no_longer_than_its_timeout() {
     let agents = agents(3);
-    let client = direct(&agents).timeout(Duration::from_millis(200)).connect().unwrap();
+    let client = direct(&agents).timeout(Duration::from_millis(200)).connect_lazy().unwrap();
     agents[2].by_stream(Answers::Stalls);
-    let error = write_error(client.set("key", "new", 0, None));
+    let error = write_error(client.set("key", "new"));
     assert_eq!((error.done.len(), &error.failed[0].why), (2, &ServerError::TimedOut));
     agents[2].by_stream(Answers::Closes);
-    let error = write_error(client.set("key", "new", 0, None));
+    let error = write_error(client.set("key", "new"));
     assert_eq!((error.done.len(), &error.failed[0].why), (2, &ServerError::Closed));
 }
 
 #[test]
 fn n8_garbage_is_never_a_value() {
     let agents = agents(3);
-    let client = direct(&agents).connect().unwrap();
-    client.set("key", "right", 5, None).unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
+    client.set_with("key", "right", SetOptions::default().flags(5)).unwrap();
     let other = BACKEND_VERSION + 1;
     let value_and_more = [bytes_of(&BackendAnswer::Value { value: b"wrong", flags: 0 }), b"more".to_vec()].concat();
     let (garbage, version) =
@@ -199,7 +200,7 @@ fn n8_garbage_is_never_a_value() {
     agents[0].by_stream(Answers::Bytes(garbage));
     agents[1].by_stream(Answers::Closes);
     agents[2].by_stream(Answers::Bytes(bytes_of(&BackendAnswer::Long { length: 5 })));
-    let Err(CacheError::Unusable(why)) = client.get("key") else { panic!("a value") };
+    let Err(Error::Cache(CacheError::Unusable(why))) = client.get("key") else { panic!("a value") };
     assert_eq!(why.iter().map(|(server, _)| *server).collect::<BTreeSet<_>>().len(), 3, "{why:?}");
     assert_eq!(why[0].1, ServerError::Refused("the backend does not answer".into()), "what the datagram said");
     let streams = [ServerError::Garbage(BackendReject::BadMagic), ServerError::Closed, ServerError::Unfit];
@@ -209,9 +210,9 @@ fn n8_garbage_is_never_a_value() {
 #[test]
 fn a_long_value_comes_from_another_replica_if_the_first_fails() {
     let agents = agents(3);
-    let client = direct(&agents).connect().unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
     let long = vec![b'x'; 50_000];
-    client.set("long", &long, 0, None).unwrap();
+    client.set("long", &long).unwrap();
     agents[0].by_stream(Answers::Closes);
     agents[1].by_stream(Answers::Bytes(bytes_of(&BackendAnswer::Done)));
     // Which server answers first is random.
@@ -228,12 +229,12 @@ fn a_long_value_comes_from_another_replica_if_the_first_fails() {
 #[test]
 fn connections_that_servers_close_are_opened_again() {
     let agents = agents(3);
-    let client = direct(&agents).connect().unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
     for agent in &agents {
         agent.shared.closes_when_idle.store(true, Ordering::Relaxed);
     }
     for n in 0..10 {
-        client.set(format!("key{n}"), "value", 0, None).unwrap();
+        client.set(format!("key{n}"), "value").unwrap();
         std::thread::sleep(Duration::from_millis(5));
     }
     let counts = client.counts().cache;
@@ -244,68 +245,85 @@ fn connections_that_servers_close_are_opened_again() {
 #[test]
 fn what_is_no_key_or_too_long_is_refused_before_anything_is_sent() {
     let agents = agents(1);
-    let client = direct(&agents).connect().unwrap();
+    let client = direct(&agents).connect_lazy().unwrap();
     for key in [&b""[..], b"two words", b"line\n", b"\x7f", &[b'k'; 251]] {
-        let expected = CacheError::NoKey(key.len());
-        assert_eq!(client.get(key).unwrap_err(), expected);
-        assert_eq!(client.set(key, "", 0, None).unwrap_err(), expected);
-        assert_eq!(client.delete(key).unwrap_err(), expected);
-        assert_eq!(client.submit_get(key).unwrap_err(), expected);
+        let refused = [
+            client.get(key).unwrap_err(),
+            client.set(key, "").unwrap_err(),
+            client.delete(key).unwrap_err(),
+            client.submit_get(key).unwrap_err(),
+        ];
+        let is_refused =
+            |error: &Error| matches!(error, Error::Invalid(why) if why.starts_with("this cannot be a key"));
+        assert!(refused.iter().all(is_refused), "{refused:?}");
     }
     let long = vec![0; VALUE_MAX + 1];
-    assert_eq!(client.set("key", &long, 0, None), Err(CacheError::TooLong(VALUE_MAX + 1)));
+    assert!(
+        matches!(client.set("key", &long), Err(Error::Invalid(why)) if why.starts_with("the value has 1048577 bytes"))
+    );
     assert_eq!((client.open(), client.counts().protocol.submitted, client.counts().cache.connections), (0, 0, 0));
-    client.set([b'k'; 250], "longest", 0, None).unwrap();
+    client.set([b'k'; 250], "longest").unwrap();
     assert_eq!(client.get([b'k'; 250]).unwrap(), Some(value(b"longest", 0)));
 }
 
 #[test]
 fn many_gets_may_be_under_way_and_each_ends_once() {
     let agents = agents(3);
-    let clients = [(); 2].map(|()| direct(&agents).connect().unwrap());
+    let clients = [(); 2].map(|()| direct(&agents).connect_lazy().unwrap());
     for n in 0..20 {
         let bytes = if n % 5 == 0 { vec![n; 2_000] } else { vec![n] };
-        clients[0].set(format!("key{n}"), bytes, n.into(), None).unwrap();
+        clients[0].set_with(format!("key{n}"), bytes, SetOptions::default().flags(n.into())).unwrap();
     }
-    let completions = Completions::new();
-    for tag in 0..400_u64 {
-        let key = format!("key{}", tag % 20);
-        clients[tag as usize % 2].submit_get_to(&completions, tag, key).unwrap();
+    let (sender, outcomes) = std::sync::mpsc::channel();
+    for tag in 0..400 {
+        let sender = sender.clone();
+        let sink = move |outcome| sender.send((tag, outcome)).unwrap();
+        clients[tag % 2].submit_get_to(format!("key{}", tag % 20), sink).unwrap();
     }
     let mut ended = BTreeSet::new();
     while ended.len() < 400 {
-        let completed = completions.next_timeout(Duration::from_secs(10)).expect("all end");
-        assert_eq!(completed.outcome.unwrap().unwrap().flags, (completed.tag % 20) as u32);
-        assert!(ended.insert(completed.tag), "once");
+        let (tag, outcome) = outcomes.recv_timeout(Duration::from_secs(10)).expect("all end");
+        assert_eq!(outcome.unwrap().unwrap().flags as usize, tag % 20);
+        assert!(ended.insert(tag), "once");
     }
-    assert!(completions.next_timeout(Duration::from_millis(20)).is_none());
+    assert!(outcomes.recv_timeout(Duration::from_millis(20)).is_err());
     assert_eq!(clients.each_ref().map(CacheClient::open), [0, 0]);
 }
 
 #[test]
 fn as_many_gets_as_are_admitted_and_no_more() {
-    let client = CacheClient::builder().operator(NOWHERE).server(NOWHERE).under_way(2).connect().unwrap();
-    let handles: Vec<_> = (0..10).map(|_| client.submit_get("key").unwrap()).collect();
-    assert_eq!(client.submit_get("key").unwrap_err(), CacheError::Busy(10));
+    let client = CacheClient::builder().operator(NOWHERE).server(NOWHERE).in_flight(2).connect_lazy().unwrap();
+    let mut handles: Vec<_> = (0..10).map(|_| client.submit_get("key").unwrap()).collect();
+    assert_eq!(client.submit_get("key").unwrap_err(), Error::TooManyOpen { open: 10, asked: 1, max: 10 });
     assert_eq!(client.open(), 10);
     assert!(handles[0].wait_timeout(Duration::from_millis(1)).is_none());
     client.close();
-    assert!(handles.iter().all(|handle| handle.wait() == Err(CacheError::Closed)));
+    assert!(handles.into_iter().all(|handle| handle.wait() == Err(Error::Closed)));
 }
 
 #[test]
 fn a_get_that_nobody_answers_fails_in_time() {
     let timeout = Duration::from_millis(100);
-    let client = CacheClient::builder().operator(NOWHERE).server(NOWHERE).timeout(timeout).connect().unwrap();
-    assert_eq!(client.get("key"), Err(CacheError::Failed(Failure::TimedOut)));
+    let client = CacheClient::builder().operator(NOWHERE).server(NOWHERE).timeout(timeout).connect_lazy().unwrap();
+    assert_eq!(client.get("key"), Err(CacheError::TimedOut.into()));
+}
+
+#[test]
+fn connect_returns_once_a_server_has_answered() {
+    let agents = agents(3);
+    let client = direct(&agents).connect().unwrap();
+    assert_eq!(client.counts().cache.missing, 1, "of a key that nobody has set");
+    let within = Duration::from_millis(50);
+    let nowhere = CacheClient::builder().operator(NOWHERE).server(NOWHERE).connect_timeout(within);
+    assert_eq!(nowhere.connect().unwrap_err(), Error::NotConnected { addresses: vec![NOWHERE], within });
 }
 
 /// Closed while a long value is fetched from a silent server.
 #[test]
 fn a_client_that_is_closed_waits_for_nobody() {
     let agents = agents(1);
-    let client = direct(&agents).timeout(Duration::from_secs(60)).connect().unwrap();
-    client.set("long", vec![0; 5_000], 0, None).unwrap();
+    let client = direct(&agents).timeout(Duration::from_secs(60)).connect_lazy().unwrap();
+    client.set("long", vec![0; 5_000]).unwrap();
     agents[0].by_stream(Answers::Stalls);
     let handles: Vec<_> = (0..12).map(|_| client.submit_get("long").unwrap()).collect();
     while client.counts().cache.long < 12 {
@@ -313,14 +331,13 @@ fn a_client_that_is_closed_waits_for_nobody() {
     }
     client.close();
     for handle in handles {
-        let error = handle.wait().unwrap_err();
-        assert_ne!(error, CacheError::Failed(Failure::TimedOut));
+        assert_ne!(handle.wait().unwrap_err(), CacheError::TimedOut.into());
     }
 }
 
 #[test]
 fn a_client_says_what_is_missing() {
-    let error = |builder: CacheBuilder| builder.connect().unwrap_err().to_string();
+    let error = |builder: CacheBuilder| builder.connect_lazy().unwrap_err().to_string();
     let builder = || CacheClient::builder().server(NOWHERE);
     assert!(error(builder()).starts_with("say who selects"));
     assert!(error(builder().operator(NOWHERE).direct(Algorithm::C3, 1)).starts_with("say who selects"));
@@ -328,7 +345,7 @@ fn a_client_says_what_is_missing() {
     assert!(error(builder().operator(NOWHERE).replicas(2)).starts_with("2 replicas of each key on 1 servers"));
     assert!(error(builder().server(NOWHERE).operator(NOWHERE)).contains("is there twice"));
     assert!(error(builder().operator(NOWHERE).version(5_000)).starts_with("version 5000"));
-    assert!(error(builder().operator(NOWHERE).under_way(0)).starts_with("`under_way_max` is 0"));
+    assert!(error(builder().operator(NOWHERE).in_flight(0)).starts_with("`under_way_max` is 0"));
     for timeout in [Duration::ZERO, Duration::MAX] {
         assert!(error(builder().operator(NOWHERE).timeout(timeout)).contains("must be 1 ms to 1 h"));
     }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_host::{Client, ClientOptions, Executor, ExecutorBuilder, Switch, SwitchConfig, TaskError, TaskOutcome};
+use midflight_host::{Client, Error, Executor, ExecutorBuilder, Switch, TaskError, TaskOutcome};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ pub(crate) fn loopback() -> SocketAddr {
 }
 
 pub(crate) fn switch() -> Switch {
-    Switch::start(&SwitchConfig::new(loopback())).unwrap()
+    Switch::builder().start().unwrap()
 }
 
 pub(crate) fn client(switch: SocketAddr) -> Client {
-    Client::connect(ClientOptions::new(vec![switch])).unwrap()
+    Client::builder().switch(switch).connect().unwrap()
 }
 
 pub(crate) fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
@@ -42,7 +42,7 @@ pub(crate) fn values(outcomes: Vec<TaskOutcome>) -> Vec<Vec<u8>> {
 
 pub(crate) fn failure(outcome: TaskOutcome) -> String {
     match outcome {
-        Err(TaskError::Failed { message, .. }) => message,
+        Err(Error::Task(TaskError::Failed { message, .. })) => message,
         other => panic!("not a failure: {other:?}"),
     }
 }

@@ -13,7 +13,7 @@ use midflight_host::cache::operator::{
     SelectorOptions,
 };
 use midflight_host::clock;
-use midflight_host::{Switch, SwitchConfig};
+use midflight_host::{Switch, SwitchBuilder};
 use midflight_placement::{Accelerator, Options, Use, input};
 use midflight_wire::cache::{NetrsResponse, Packet, ServerStatus, parse};
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl Operator {
         controllers: &[IpAddr],
     ) -> Self {
         let program = CacheConfig { masks: network_masks, selection, ..CacheConfig::default() };
-        let mut bound = Switch::<CacheProgram>::bind(&SwitchConfig::of(at, program)).unwrap();
+        let mut bound = SwitchBuilder::<CacheProgram>::of(program).listen(at).bind().unwrap();
         let address = bound.local_addr();
         let selector = has_selector.then(|| {
             let options = SelectorOptions::new(SocketAddr::new(at.ip(), 0), address);

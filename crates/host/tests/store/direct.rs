@@ -92,7 +92,7 @@ fn r5_clients_behind_nat_are_served_through_the_switch() {
     let world = World::start("store-nat");
     world.change_reply_check(ReplyCheck::Direct);
     let nat = Nat::start(world.switch.local_addr());
-    let client = StoreClient::builder().switch(nat.inside).set(SET).connect().unwrap();
+    let client = StoreClient::builder().switch(nat.inside).set(SET).connect_lazy().unwrap();
     client.put("a", "1").unwrap();
     for _ in 0..500 {
         assert_eq!(client.get("a"), Ok(Some(b"1".to_vec())));

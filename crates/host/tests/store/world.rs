@@ -4,7 +4,7 @@ use midflight_dataplane::store::{NewSet, Outcome, Policy, ReplyCheck, SetOrder, 
 use midflight_endpoint::Nanos;
 use midflight_host::store::StoreClient;
 use midflight_host::store::replica::{ReplicaOptions, ReplicaProcess};
-use midflight_host::{Switch, SwitchConfig};
+use midflight_host::{Switch, SwitchBuilder};
 use midflight_store::replica::{Member, ReplicaConfig, Timing};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
@@ -48,8 +48,7 @@ impl World {
         let _ = std::fs::remove_dir_all(&data);
         let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
         let replicas = members.iter().map(|member| member.address).collect();
-        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), StoreConfig::default());
-        let switch = Switch::<StoreProgram>::start(&config).unwrap();
+        let switch = SwitchBuilder::<StoreProgram>::of(StoreConfig::default()).start().unwrap();
         let set = NewSet {
             number: SET,
             incarnation: rand::random(),
@@ -80,7 +79,7 @@ impl World {
     }
 
     pub(super) fn client(&self) -> StoreClient {
-        StoreClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
+        StoreClient::builder().switch(self.switch.local_addr()).set(SET).connect_lazy().unwrap()
     }
 
     /// As an operator would.

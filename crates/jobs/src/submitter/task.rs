@@ -1,7 +1,7 @@
 //! Converts commands to tasks, and outcomes of tasks to ends of commands.
 
 use crate::model::{EndedRow, How, JobSpec, preference};
-use midflight_host::{TaskError, TaskOutcome, TaskSpec};
+use midflight_host::{Error, TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, EXEC, ExecRequest, ExecResult};
 use std::time::Duration;
 
@@ -16,7 +16,10 @@ pub(super) struct Place {
 pub(super) fn task(spec: &JobSpec, at: Place, item: Option<Vec<u8>>) -> Result<TaskSpec, String> {
     let line = item.unwrap_or_else(|| spec.argument.clone());
     let prefer = preference(spec.prefer);
-    let properties = |task| TaskSpec { priority: spec.priority, resources: spec.resources, prefer, ..task };
+    let properties = |mut task: TaskSpec| {
+        (task.priority, task.resources, task.prefer) = (spec.priority, spec.resources, prefer);
+        task
+    };
     if spec.function != EXEC {
         return Ok(properties(TaskSpec::new(&spec.function, line)));
     }
@@ -33,10 +36,12 @@ pub(super) fn ended(spec: &JobSpec, tries: u32, outcome: TaskOutcome) -> (EndedR
     let none = |how, why: String| (EndedRow::without_result(how, why, tries), Vec::new());
     let result = match outcome {
         Ok(result) => result,
-        Err(TaskError::Cancelled) => return none(How::Cancelled, String::new()),
-        Err(error @ (TaskError::Forgotten | TaskError::Lost(_))) => return none(How::Lost, error.to_string()),
-        Err(TaskError::TimedOut) => return none(How::TimedOut, "it took too long".to_owned()),
-        Err(TaskError::TooLarge { length, max }) => {
+        Err(Error::Task(TaskError::Cancelled)) => return none(How::Cancelled, String::new()),
+        Err(Error::Task(error @ (TaskError::Forgotten | TaskError::Lost(_)))) => {
+            return none(How::Lost, error.to_string());
+        }
+        Err(Error::Task(TaskError::TimedOut)) => return none(How::TimedOut, "it took too long".to_owned()),
+        Err(Error::Task(TaskError::TooLarge { length, max })) => {
             let why = format!("its outputs have {length} bytes, and may have {max}: write them to a file");
             return none(How::Failed, why);
         }
@@ -92,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_may_have_run_is_lost_and_what_is_unknown_has_failed() {
-        assert_eq!(ended(&spec(), 1, Err(TaskError::Forgotten)).0.how, How::Lost);
-        let (row, outputs) = ended(&spec(), 1, Err(TaskError::Unknown));
+        assert_eq!(ended(&spec(), 1, Err(TaskError::Forgotten.into())).0.how, How::Lost);
+        let (row, outputs) = ended(&spec(), 1, Err(TaskError::Unknown.into()));
         assert_eq!((row.how, row.tries, outputs.len()), (How::Failed, 1, 0));
     }
 }

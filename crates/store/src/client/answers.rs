@@ -3,7 +3,7 @@
 
 use super::outcome::{failure, outcome};
 use super::requests::Kind;
-use super::{Answer, Client, Event, Failure, OperationKey, Reached};
+use super::{Answer, Client, Event, OperationKey, Reached, StoreError};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::State;
 use midflight_wire::store::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};
@@ -177,7 +177,7 @@ impl Client {
                 self.may_open_from = now + self.config.pause_max;
                 match self.opening_ended(number, None) {
                     Some(write) if self.lanes.any_open() => self.put_back(write),
-                    Some(write) => self.finish(write, Err(Failure::ClientsFull)),
+                    Some(write) => self.finish(write, Err(StoreError::ClientsFull)),
                     None => {}
                 }
             }
@@ -215,14 +215,14 @@ impl Client {
             self.requests.hold(number, Nanos::MAX);
             self.open_id(lane, now);
         } else {
-            self.finish(number, Err(Failure::UnknownClient));
+            self.finish(number, Err(StoreError::UnknownClient));
         }
     }
 
-    pub(super) fn finish(&mut self, number: u64, outcome: Result<Answer, Failure>) {
+    pub(super) fn finish(&mut self, number: u64, outcome: Result<Answer, StoreError>) {
         let Some(request) = self.requests.remove(number) else { return };
         if let Some(lane) = request.body.lane {
-            if outcome == Err(Failure::Stale) {
+            if outcome == Err(StoreError::Stale) {
                 self.lanes.expired(lane);
             }
             self.lanes.release(lane);

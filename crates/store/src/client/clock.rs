@@ -1,5 +1,5 @@
 use super::requests::Kind;
-use super::{Client, Failure};
+use super::{Client, StoreError};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::Expiry;
 
@@ -42,7 +42,7 @@ impl Client {
         let was_sent = request.transmissions() > request.body.sent_before;
         let reached = self.switches.reached_since(request.deadline().saturating_sub(self.config.timeout));
         self.counters.timed_out += 1;
-        self.finish(number, Err(Failure::TimedOut { was_sent, reached }));
+        self.finish(number, Err(StoreError::TimedOut { was_sent, reached }));
         // All operations have the same timeout, so the oldest in the queues end first and free their places.
         self.reads.drop_ended(|read| self.requests.is_open(read));
         while self.writes.front().is_some_and(|&write| !self.requests.is_open(write)) {

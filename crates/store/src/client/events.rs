@@ -10,7 +10,7 @@ pub enum Event {
         /// The operation.
         key: OperationKey,
         /// Its outcome.
-        outcome: Result<Answer, Failure>,
+        outcome: Result<Answer, StoreError>,
     },
     /// The first switch serves requests, or a different one than before.
     SwitchChanged {
@@ -89,7 +89,7 @@ impl fmt::Display for Reached {
 
 /// Why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Failure {
+pub enum StoreError {
     /// No answer in time. A write that was sent may have run, or may still run.
     #[error("no answer came in time: {reached}")]
     TimedOut {
@@ -130,7 +130,7 @@ pub enum Failure {
     BadHash,
 }
 
-impl Failure {
+impl StoreError {
     /// Whether a write that failed this way may have run, or may still run.
     #[must_use]
     pub fn is_unknown(self) -> bool {

@@ -19,7 +19,7 @@ mod transmit;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
-pub use events::{Answer, Event, Failure, Reached};
+pub use events::{Answer, Event, Reached, StoreError};
 pub use operation::{Operation, OperationKey, SubmitError};
 
 use answers::Reply;

@@ -1,8 +1,8 @@
-use super::{Answer, Failure, Operation};
+use super::{Answer, Operation, StoreError};
 use midflight_wire::store::Status;
 
 /// The outcome of an operation; `None` if the answer does not fit it.
-pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Option<Result<Answer, Failure>> {
+pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Option<Result<Answer, StoreError>> {
     match status {
         Status::Done => done(operation, value).map(Ok),
         Status::NotFound => not_found(operation).map(Ok),
@@ -31,16 +31,16 @@ fn not_found(operation: &Operation) -> Option<Answer> {
 }
 
 /// The failure that a status means; `None` if it ends no operation.
-pub(super) fn failure(status: Status) -> Option<Failure> {
+pub(super) fn failure(status: Status) -> Option<StoreError> {
     match status {
-        Status::NotANumber => Some(Failure::NotANumber),
-        Status::TooLarge => Some(Failure::TooLarge),
-        Status::Full => Some(Failure::Full),
-        Status::DiskFull => Some(Failure::DiskFull),
-        Status::ClientsFull => Some(Failure::ClientsFull),
-        Status::BadRequest => Some(Failure::BadRequest),
-        Status::BadHash => Some(Failure::BadHash),
-        Status::Stale => Some(Failure::Stale),
+        Status::NotANumber => Some(StoreError::NotANumber),
+        Status::TooLarge => Some(StoreError::TooLarge),
+        Status::Full => Some(StoreError::Full),
+        Status::DiskFull => Some(StoreError::DiskFull),
+        Status::ClientsFull => Some(StoreError::ClientsFull),
+        Status::BadRequest => Some(StoreError::BadRequest),
+        Status::BadHash => Some(StoreError::BadHash),
+        Status::Stale => Some(StoreError::Stale),
         _ => None,
     }
 }
@@ -75,6 +75,6 @@ mod tests {
             assert_eq!(outcome(operation, Status::Behind, b""), None);
         }
         assert_eq!(outcome(&incr, Status::Done, &(-5_i64).to_be_bytes()), Some(Ok(Answer::Number(-5))));
-        assert_eq!(outcome(&incr, Status::NotANumber, b""), Some(Err(Failure::NotANumber)));
+        assert_eq!(outcome(&incr, Status::NotANumber, b""), Some(Err(StoreError::NotANumber)));
     }
 }

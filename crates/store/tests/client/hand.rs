@@ -1,6 +1,6 @@
 use super::common::packets::Asked;
 use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Counters, Event, Failure, Operation, OperationKey};
+use midflight_store::client::{Answer, Client, ClientConfig, Counters, Event, Operation, OperationKey, StoreError};
 use midflight_wire::store::Status;
 use std::net::SocketAddr;
 
@@ -68,7 +68,7 @@ impl Hand {
     }
 
     /// The outcome of the only operation that has ended.
-    pub(super) fn outcome(&mut self) -> Result<Answer, Failure> {
+    pub(super) fn outcome(&mut self) -> Result<Answer, StoreError> {
         let mut done = self.events().into_iter().filter_map(|event| match event {
             Event::Done { outcome, .. } => Some(outcome),
             _ => None,

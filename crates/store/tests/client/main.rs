@@ -10,7 +10,7 @@ mod hand;
 use common::packets::Asked;
 use hand::{Hand, SET, get, incr, put, switch};
 use midflight_endpoint::{Endpoint, MS, SECOND};
-use midflight_store::client::{Answer, Client, ClientConfig, Event, Failure, Operation, Reached, SubmitError};
+use midflight_store::client::{Answer, Client, ClientConfig, Event, Operation, Reached, StoreError, SubmitError};
 use midflight_wire::Version;
 use midflight_wire::store::{FLAG_UNSERVED, Status, key_hash};
 use zerocopy::{FromZeros, IntoBytes};
@@ -333,8 +333,8 @@ fn r3_a_write_that_may_have_run_under_an_expired_id_fails_and_the_lane_opens_ane
     let (_, first) = hand.one();
     hand.pass(6 * MS);
     hand.says(1, &first.answer(Status::UnknownClient, b""));
-    assert_eq!(hand.outcome(), Err(Failure::UnknownClient), "it was sent twice");
-    assert!(Failure::UnknownClient.is_unknown());
+    assert_eq!(hand.outcome(), Err(StoreError::UnknownClient), "it was sent twice");
+    assert!(StoreError::UnknownClient.is_unknown());
     hand.submit(incr("a"));
     let (_, opening) = hand.one();
     hand.says(1, &opening.answer(Status::Done, &60_u64.to_be_bytes()));
@@ -354,7 +354,7 @@ fn r3_after_longer_than_ids_are_kept_nothing_is_known_of_a_write_that_was_sent_o
     hand.says(1, &opening.answer(Status::Done, &50_u64.to_be_bytes()));
     let (_, write) = hand.one();
     hand.says(1, &write.answer(Status::UnknownClient, b""));
-    assert_eq!(hand.outcome(), Err(Failure::UnknownClient));
+    assert_eq!(hand.outcome(), Err(StoreError::UnknownClient));
 }
 
 #[test]
@@ -364,9 +364,9 @@ fn r7_a_store_that_is_full_says_so_at_once() {
         hand.submit(write);
         let write = hand.one().1;
         hand.says(1, &write.answer(Status::Full, b""));
-        assert_eq!(hand.outcome(), Err(Failure::Full));
+        assert_eq!(hand.outcome(), Err(StoreError::Full));
     }
-    assert!(!Failure::Full.is_unknown());
+    assert!(!StoreError::Full.is_unknown());
     assert_eq!(hand.counters().bad_answers, 0);
 }
 
@@ -376,7 +376,7 @@ fn r7_without_room_for_a_client_id_the_write_fails_or_waits_for_a_lane_that_has_
     hand.submit(put("a"));
     let (_, opening) = hand.one();
     hand.says(1, &opening.answer(Status::ClientsFull, b""));
-    assert_eq!(hand.outcome(), Err(Failure::ClientsFull));
+    assert_eq!(hand.outcome(), Err(StoreError::ClientsFull));
     (0..3).for_each(|_| _ = hand.submit(put("a")));
     let [(_, one), (_, two)] = &hand.sent()[..] else { panic!("two openings") };
     hand.says(1, &one.answer(Status::Done, &50_u64.to_be_bytes()));
@@ -395,7 +395,7 @@ fn operations_end_in_time_and_say_whether_they_may_have_run() {
     let mut hand = Hand::new(1, |config| config.lanes = 1);
     let keys = [hand.submit(put("a")), hand.submit(get("b"))];
     hand.pass(10 * SECOND);
-    let timed_out = |was_sent| Err(Failure::TimedOut { was_sent, reached: Reached::Nobody });
+    let timed_out = |was_sent| Err(StoreError::TimedOut { was_sent, reached: Reached::Nobody });
     let mut events = hand.events();
     events.sort_by_key(|event| if let Event::Done { key, .. } = event { key.0 } else { 0 });
     let [a, b] = &events[..] else { panic!("{events:?}") };
@@ -412,7 +412,7 @@ fn r3_a_lane_whose_write_timed_out_goes_on_with_the_next_number() {
     let mut hand = Hand::settled();
     hand.submit(put("a"));
     hand.pass(11 * SECOND);
-    assert_eq!(hand.outcome(), Err(Failure::TimedOut { was_sent: true, reached: Reached::Nobody }));
+    assert_eq!(hand.outcome(), Err(StoreError::TimedOut { was_sent: true, reached: Reached::Nobody }));
     hand.submit(put("a"));
     assert_eq!(hand.one().1.name(), (50, 3), "its late copies never run after this");
 }

@@ -4,7 +4,7 @@
 use super::acks::Report;
 use super::table::{Cancel, Name, Record, State};
 use super::token::Tokens;
-use super::{CancelledHow, Client, Event, LostWhy, Outcome, Timing};
+use super::{CancelledHow, Client, Event, LostWhy, Outcome, TaskTiming};
 use crate::mutants::planted;
 use crate::proof::Token;
 use midflight_endpoint::Nanos;
@@ -128,7 +128,7 @@ impl Client {
     ) -> Option<AckState> {
         let record = self.table.get_mut(at);
         let key = record.key();
-        let timing = Timing {
+        let timing = TaskTiming {
             submitted: record.submitted,
             sent: record.sent.unwrap_or(record.submitted),
             completed: now,

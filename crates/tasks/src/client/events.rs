@@ -22,7 +22,7 @@ pub enum Event {
         /// The value, or the failure's message.
         result: Outcome,
         /// Durations of the task's phases.
-        timing: Timing,
+        timing: TaskTiming,
     },
     /// A running attempt returns a part of its task. May repeat, even if a later attempt runs the whole task.
     Part {
@@ -136,7 +136,7 @@ impl std::fmt::Display for LostWhy {
 
 /// Durations of a task's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Timing {
+pub struct TaskTiming {
     /// Time of [`super::Client::submit`] (client's clock).
     pub submitted: Nanos,
     /// Time at which it was first sent, after any wait for the window (client's clock).

@@ -8,7 +8,7 @@ use crate::processes::{self, Process};
 use crate::soak::findings::Findings;
 use crate::soak::ledger::{Entry, Expected, Ledger};
 use anyhow::{Result, ensure};
-use midflight_host::{Client, ClientOptions, Executor, Job};
+use midflight_host::{Client, Executor, Job};
 use midflight_net::Lab;
 use midflight_tasks::functions::{EXEC, NOOP};
 use midflight_terminal::switches;
@@ -59,8 +59,7 @@ impl<'a> Victims<'a> {
         let (switch, _) = processes::switch(&mut command)?;
         let executor = |place| processes::executor(quiet(at(lab, place)?), asked, SLOTS);
         let executors = EXECUTORS.into_iter().map(executor).collect::<Result<_>>()?;
-        let client = lab.within(CLIENT, || Client::connect(ClientOptions::new(vec![asked])))??;
-        ensure!(client.wait_connected(PATIENCE), "the switch does not answer in the lab");
+        let client = lab.within(CLIENT, || Client::builder().switch(asked).connect_timeout(PATIENCE).connect())??;
         let ledger = Arc::new(Ledger::new(Arc::clone(&findings)));
         Ok(Self { lab, interrupted, family, switch_address: asked, findings, ledger, switch, executors, client })
     }
@@ -80,7 +79,7 @@ impl<'a> Victims<'a> {
             own: at(ATTACKER, OWN_PORT)?,
             bystander: at(BYSTANDER, OWN_PORT)?,
             // The switch answers this to anyone.
-            epoch: self.client.switch().1,
+            epoch: self.client.epoch(),
         })
     }
 
@@ -141,7 +140,7 @@ impl<'a> Victims<'a> {
         if !self.until(AT_ONCE, || Ok(executor.wait_registered(NEWCOMERS_SLOTS, LOOK_EVERY)))? {
             self.findings.add(format!("an executor that came did not get {NEWCOMERS_SLOTS} slots in {AT_ONCE:?}"));
         }
-        let client = self.lab.within(NEWCOMERS, || Client::connect(ClientOptions::new(vec![switch])))??;
+        let client = self.lab.within(NEWCOMERS, || Client::builder().switch(switch).connect_lazy())??;
         let job = Job::builder(NOOP).repeat(NEWCOMERS_TASKS, Vec::new()).build();
         let entry = self.ledger.submit(&client, job, Expected::Nothing)?;
         self.wait_for("of a client that came", &entry, AT_ONCE)?;

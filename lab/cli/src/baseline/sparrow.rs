@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 fn refused(error: ConfigError) -> Error {
-    Error::Configuration(error.to_string())
+    Error::Invalid(error.to_string())
 }
 
 /// Stops on drop.

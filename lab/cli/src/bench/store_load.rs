@@ -2,7 +2,8 @@
 
 use super::load::Load;
 use anyhow::{Context, Result, ensure};
-use midflight_host::store::{Answer, Operation, StoreClient, StoreHandle};
+use midflight_host::Handle;
+use midflight_host::store::{Answer, Operation, StoreClient};
 use std::collections::VecDeque;
 
 /// Reads in flight in the throughput run.
@@ -19,12 +20,12 @@ impl Reads {
         Ok(Self(client))
     }
 
-    fn begin(&self) -> Result<StoreHandle> {
+    fn begin(&self) -> Result<Handle<Answer>> {
         Ok(self.0.submit(Operation::Get { key: KEY.into() })?)
     }
 }
 
-fn end(read: &StoreHandle) -> Result<()> {
+fn end(read: Handle<Answer>) -> Result<()> {
     let answer = read.wait()?;
     ensure!(matches!(&answer, Answer::Value(value) if value == VALUE), "a read gave {answer:?}");
     Ok(())
@@ -34,18 +35,18 @@ impl Load for Reads {
     const WHAT: &'static str = "reads";
 
     fn one(&self) -> Result<()> {
-        end(&self.begin()?)
+        end(self.begin()?)
     }
 
     fn many(&self, count: usize) -> Result<usize> {
         let mut reads = VecDeque::with_capacity(UNDER_WAY);
         for _ in 0..count {
             if reads.len() == UNDER_WAY {
-                reads.pop_front().map_or(Ok(()), |read| end(&read))?;
+                reads.pop_front().map_or(Ok(()), end)?;
             }
             reads.push_back(self.begin()?);
         }
-        reads.iter().try_for_each(end)?;
+        reads.into_iter().try_for_each(end)?;
         Ok(count)
     }
 }

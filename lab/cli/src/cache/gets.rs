@@ -4,20 +4,18 @@ use super::keys::Keys;
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
 use midflight_cli::replay::pacer::Pacer;
-use midflight_host::cache::{CacheClient, CacheError, Completed, Completions, Failure};
-use midflight_host::clock;
+use midflight_host::cache::{CacheClient, CacheError, GetOutcome};
+use midflight_host::{Error, clock};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::Pcg64;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The largest recorded latency, one minute. Longer ones count as this.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// A tag has a key's number in its lower bits, and above them the get's scheduled time in units of 64 ns.
-const KEY_BITS: u32 = 24;
-const UNIT_NS: u64 = 64;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ pub(crate) struct Measured {
     pub(crate) wrong: u64,
     /// Failed gets, by the name of the failure.
     pub(crate) failed: BTreeMap<&'static str, u64>,
-    pub(crate) first_error: Option<CacheError>,
+    pub(crate) first_error: Option<Error>,
     /// From the first to the last measured get.
     pub(crate) elapsed: Duration,
 }
@@ -51,12 +49,12 @@ pub(crate) struct Measured {
 /// Every run reports all of these.
 pub(crate) const FAILURES: [&str; 5] = ["busy", "closed", "refused", "timed_out", "unusable"];
 
-fn name(error: &CacheError) -> &'static str {
+fn name(error: &Error) -> &'static str {
     match error {
-        CacheError::Busy(_) => "busy",
-        CacheError::Closed => "closed",
-        CacheError::Failed(Failure::Refused) => "refused",
-        CacheError::Failed(Failure::TimedOut) => "timed_out",
+        Error::TooManyOpen { .. } => "busy",
+        Error::Closed => "closed",
+        Error::Cache(CacheError::Refused) => "refused",
+        Error::Cache(CacheError::TimedOut) => "timed_out",
         _ => "unusable",
     }
 }
@@ -75,7 +73,7 @@ impl Measured {
         })
     }
 
-    fn fail(&mut self, error: CacheError) {
+    fn fail(&mut self, error: Error) {
         *self.failed.entry(name(&error)).or_default() += 1;
         self.first_error.get_or_insert(error);
     }
@@ -85,10 +83,18 @@ impl Measured {
     }
 }
 
+/// A get that has ended.
+struct Completed {
+    /// Scheduled time, in nanoseconds since the start.
+    due: u64,
+    key: u32,
+    outcome: GetOutcome,
+    at: Instant,
+}
+
 struct Run<'a> {
     gets: &'a Gets,
     clients: &'a [CacheClient],
-    completions: Completions,
     /// The clock's time at `origin`.
     origin_ns: u64,
     origin: Instant,
@@ -116,16 +122,16 @@ impl Gets {
         let run = Run {
             gets: self,
             clients,
-            completions: Completions::new(),
             origin_ns: clock::now(),
             origin: Instant::now(),
             begun: AtomicU64::new(1),
             stop,
             watch,
         };
+        let (sender, ended) = channel();
         std::thread::scope(|scope| {
-            let generator = scope.spawn(|| run.generate());
-            let collected = run.collect();
+            let generator = scope.spawn(|| run.generate(&sender));
+            let collected = run.collect(&ended);
             let generated = generator.join().map_err(|_| anyhow!("the generator panicked"))?;
             let (mut collected, generated) = (collected?, generated?);
             collected.late_ns = generated.late_ns;
@@ -149,7 +155,7 @@ impl Drop for Ended<'_> {
 }
 
 impl Run<'_> {
-    fn generate(&self) -> Result<Measured> {
+    fn generate(&self, sender: &Sender<Completed>) -> Result<Measured> {
         let _ended = Ended(&self.begun);
         let (mut measured, gets) = (Measured::new()?, self.gets);
         let mut random = Pcg64::seed_from_u64(gets.seed);
@@ -159,7 +165,7 @@ impl Run<'_> {
         loop {
             let gap: f64 = Exp1.sample(&mut random);
             at += gap * 1e9 / gets.rate;
-            let due = at as u64 / UNIT_NS * UNIT_NS;
+            let due = at as u64;
             let (client, key) = (random.random_range(0..self.clients.len()), gets.keys.draw(&mut random));
             if due >= end {
                 last = end;
@@ -173,8 +179,12 @@ impl Run<'_> {
             }
             // The call counts towards the client's latency, so take the time before.
             self.begun.fetch_add(1, Relaxed);
-            let tag = (due / UNIT_NS) << KEY_BITS | u64::from(key);
-            if let Err(error) = self.clients[client].submit_get_to(&self.completions, tag, Keys::name(key)) {
+            let sender = sender.clone();
+            let sink = move |outcome| {
+                // The receiver is gone if the run has failed.
+                drop(sender.send(Completed { due, key, outcome, at: Instant::now() }));
+            };
+            if let Err(error) = self.clients[client].submit_get_to(Keys::name(key), sink) {
                 self.begun.fetch_sub(1, Relaxed);
                 if is_measured {
                     measured.fail(error);
@@ -186,11 +196,11 @@ impl Run<'_> {
     }
 
     /// Collects until the generator and all its gets have ended.
-    fn collect(&self) -> Result<Measured> {
+    fn collect(&self, completions: &Receiver<Completed>) -> Result<Measured> {
         let mut measured = Measured::new()?;
         let mut ended = 0;
         while ended < self.begun.load(Relaxed) {
-            if let Some(completed) = self.completions.next_timeout(LOOK_EVERY) {
+            if let Ok(completed) = completions.recv_timeout(LOOK_EVERY) {
                 ended += 1;
                 self.take(&mut measured, completed);
             }
@@ -200,13 +210,13 @@ impl Run<'_> {
     }
 
     fn take(&self, measured: &mut Measured, completed: Completed) {
-        let (due, key) = ((completed.tag >> KEY_BITS) * UNIT_NS, completed.tag as u32 & ((1 << KEY_BITS) - 1));
+        let Completed { due, key, outcome, at } = completed;
         if due < self.gets.warm_up.as_nanos() as u64 {
             return;
         }
         let due = self.origin + Duration::from_nanos(due);
-        let latency = completed.at.saturating_duration_since(due);
-        match completed.outcome {
+        let latency = at.saturating_duration_since(due);
+        match outcome {
             Err(error) => return measured.fail(error),
             Ok(None) => measured.missing += 1,
             Ok(Some(value)) => measured.wrong += u64::from(!self.gets.keys.is_value(key, &value)),

@@ -53,7 +53,7 @@ impl Keys {
                 if number >= self.count || stop.load(Relaxed) {
                     return Ok(());
                 }
-                let set = client.set(Self::name(number), self.value(number), 0, None);
+                let set = client.set(Self::name(number), self.value(number));
                 if let Err(error) = set {
                     next.store(self.count, Relaxed);
                     return Err(error).context("the keys cannot be set before the load");

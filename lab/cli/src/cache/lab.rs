@@ -237,7 +237,7 @@ impl<'l> LabCache<'l> {
     ) -> Result<Vec<CacheClient>> {
         let (servers, operator) = (self.servers()?, self.operator_address(rack)?);
         let connect = || {
-            let one = || describe(CacheClient::builder().servers(servers.clone()), operator).connect();
+            let one = || describe(CacheClient::builder().servers(servers.clone()), operator).connect_lazy();
             (0..count).map(|_| one().context("cannot start a client of the cache")).collect()
         };
         self.within(rack, connect)?

@@ -81,7 +81,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check(args)?;
     let interrupted = interrupted_flag()?;
     let builder = args.cache.client(args.clients.into())?;
-    let clients = (0..args.clients).map(|_| builder.clone().connect().context("cannot start a client of the cache"));
+    let clients =
+        (0..args.clients).map(|_| builder.clone().connect_lazy().context("cannot start a client of the cache"));
     let clients = clients.collect::<Result<Vec<CacheClient>>>()?;
     let keys = Keys::new(args.keys, args.zipf, args.value_bytes as usize)?;
     if !args.no_fill {

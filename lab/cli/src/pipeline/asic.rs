@@ -46,7 +46,7 @@ impl AsicEngine {
             poll_us,
         };
         let tasks = AsicTasks::new(&config, epoch, rand::random());
-        let tasks = tasks.map_err(|error| Error::Configuration(error.to_string()))?;
+        let tasks = tasks.map_err(|error| Error::Invalid(error.to_string()))?;
         Ok(Self { tasks, turn: Turn::default(), round: VecDeque::new(), sent: Vec::new(), overloaded: 0 })
     }
 

@@ -66,7 +66,7 @@ impl Bmv2Engine {
             return Err(one_address());
         }
         if interfaces.len() > INTERFACES_MAX {
-            return Err(Error::Configuration(format!("the engine bmv2 has at most {INTERFACES_MAX} interfaces")));
+            return Err(Error::Invalid(format!("the engine bmv2 has at most {INTERFACES_MAX} interfaces")));
         }
         let slots = config.slots.min(SLOTS_MAX).next_power_of_two();
         let asic = AsicConfig {
@@ -80,7 +80,7 @@ impl Bmv2Engine {
             ..AsicConfig::default()
         };
         let controller = Controller::new(&asic, epoch, rand::random());
-        let controller = controller.map_err(|error| Error::Configuration(error.to_string()))?;
+        let controller = controller.map_err(|error| Error::Invalid(error.to_string()))?;
         let program = match program {
             asic::Program::Safe => Program::Safe,
             asic::Program::Published => Program::Published,
@@ -158,11 +158,11 @@ impl Bmv2Engine {
 }
 
 fn one_address() -> Error {
-    Error::Configuration(ONE_ADDRESS.into())
+    Error::Invalid(ONE_ADDRESS.into())
 }
 
 fn refused(error: P4Error) -> Error {
-    Error::Configuration(error.to_string())
+    Error::Invalid(error.to_string())
 }
 
 /// Operations that the controller accepts only with a cookie.

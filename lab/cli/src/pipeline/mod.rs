@@ -185,7 +185,7 @@ impl OtherEngine<StoreProgram, StoreTable> for StoreInModel {
         place: &EnginePlace<'_, StoreProgram>,
         _interrupted: &Arc<AtomicBool>,
     ) -> Result<Box<dyn Hosted<StoreProgram>>, Error> {
-        let store = AsicStore::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
+        let store = AsicStore::new(place.program, rand::random(), UNIT_BITS).map_err(Error::Invalid)?;
         Ok(Box::new(InProcess(store)))
     }
 }

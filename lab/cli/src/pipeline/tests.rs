@@ -1,9 +1,7 @@
 //! The asic engine behind a real socket, with real clients and executors.
 
 use super::*;
-use midflight_host::{
-    Client, ClientOptions, Executor, ExecutorBuilder, Job, Switch, SwitchConfig, SwitchEngine, TaskOutcome,
-};
+use midflight_host::{Client, Executor, ExecutorBuilder, Job, Switch, SwitchEngine, TaskOutcome};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -11,16 +9,15 @@ use std::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn switch(program: Program) -> Switch {
-    let config = SwitchConfig::new(([127, 0, 0, 1], 0).into());
     let engine = SwitchEngine::Other("asic".into());
     let start = |place: EnginePlace<'_, TasksProgram>| -> Result<Box<dyn Hosted<TasksProgram>>, Error> {
         Ok(Box::new(AsicEngine::new(place.program, Queue::of(program, place.program, None), place.epoch)?))
     };
-    Switch::bind_with(&SwitchConfig { engine, ..config }, start).unwrap().run(|| ()).unwrap()
+    Switch::builder().engine(engine).bind_with(start).unwrap().run(|| ()).unwrap()
 }
 
 fn client(switch: SocketAddr) -> Client {
-    Client::connect(ClientOptions::new(vec![switch])).unwrap()
+    Client::builder().switch(switch).connect_lazy().unwrap()
 }
 
 /// Waits until all slots are registered.

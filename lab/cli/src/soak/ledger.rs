@@ -3,7 +3,7 @@
 use super::findings::Findings;
 use anyhow::Result;
 use midflight_endpoint::Nanos;
-use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskResult};
+use midflight_host::{Client, Error, Job, JobHandle, TaskError, TaskOutcome, TaskResult};
 use midflight_tasks::functions::{Began, ExecResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -93,7 +93,7 @@ impl Ledger {
                 self.again.fetch_add(u64::from(result.attempt > 1), Relaxed);
                 &self.ok
             }
-            Err(TaskError::Cancelled) if page.cancelling.load(Relaxed) => &self.cancelled,
+            Err(Error::Task(TaskError::Cancelled)) if page.cancelling.load(Relaxed) => &self.cancelled,
             other => {
                 self.findings.add(format!("{} was to give {:?} and ended as {other:?}", task(), page.expected));
                 &self.wrong
@@ -152,7 +152,7 @@ mod tests {
         ledger.note(&noop, 0, result(Vec::new(), 0));
         assert_eq!((findings.count(), ledger.totals().open), (0, 2));
         ledger.note(&noop, 0, result(Vec::new(), 0));
-        ledger.note(&noop, 1, Err(TaskError::Cancelled));
+        ledger.note(&noop, 1, Err(TaskError::Cancelled.into()));
         assert_eq!(findings.first().len(), 2);
         assert!(findings.first()[0].contains("task 0 ended twice"), "{:?}", findings.first());
         assert!(findings.first()[1].contains("task 1 was to give Nothing and ended as Err(Cancelled)"));

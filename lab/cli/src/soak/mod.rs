@@ -19,7 +19,7 @@ use disturbances::Disturbances;
 use findings::Findings;
 use ledger::Ledger;
 use load::Loads;
-use midflight_host::{Client, ClientOptions};
+use midflight_host::Client;
 use midflight_net::{Lab, Loss, Options};
 use midflight_terminal::envelope::Measure;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl<'a> Soak<'a> {
         let findings = Arc::new(Findings::default());
         let cluster = Cluster::start(lab, plan.engine, own_port(), Arc::clone(&findings))?;
         let switch = cluster.switch_address(false);
-        let connect = || (0..RESIDENTS).map(|_| Ok(Arc::new(Client::connect(ClientOptions::new(vec![switch]))?)));
+        let connect = || (0..RESIDENTS).map(|_| Ok(Arc::new(Client::builder().switch(switch).connect_lazy()?)));
         let clients = lab.within(CLIENTS, || connect().collect::<Result<Vec<_>>>())??;
         let ledger = Arc::new(Ledger::new(Arc::clone(&findings)));
         let loads = Loads::start(&clients, &ledger, plan.seed);

@@ -141,7 +141,7 @@ impl<'l> Cluster<'l> {
         describe: impl FnOnce(StoreBuilder) -> StoreBuilder + Send,
     ) -> Result<StoreClient> {
         let switches = self.set.switches.clone();
-        let connect = || describe(StoreClient::builder().switches(switches)).connect();
+        let connect = || describe(StoreClient::builder().switches(switches)).connect_lazy();
         let client = match self.lab() {
             None => connect(),
             Some(lab) => lab.within(Place::Host(client_host(&self.size, number)), connect)?,

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let prefix = if keeps_history { format!("load-{:016x}-", rand::random::<u64>()) } else { "load-".into() };
     let plan = Plan { keys: args.keys, prefix, reads: args.reads, value_bytes: args.value_bytes.into(), keeps_history };
     let lanes = usize::from(args.clients).min(LANES_MAX);
-    let client = args.store.client()?.lanes(lanes).connect()?;
+    let client = args.store.client()?.lanes(lanes).connect_lazy()?;
     let workers = (0..args.clients).map(|process| Worker::new(process.into(), &client, &plan));
     let workers = workers.collect::<Result<Vec<_>>>()?;
     let shared = Shared::default();
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "the store answered nothing: see whether its switch and a majority of its replicas run (midflight store status)"
         );
     }
-    if let Some(error) = all.iter().find_map(|done| done.first_error) {
+    if let Some(error) = all.iter().find_map(|done| done.first_error.as_ref()) {
         eprintln!("not all was answered: {error}");
     }
     let mut measures = of_kind("read", &reads, elapsed);

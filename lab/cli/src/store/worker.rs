@@ -1,8 +1,9 @@
 //! A client with one operation at a time, each on a random key.
 
 use hdrhistogram::Histogram;
+use midflight_host::Error;
 use midflight_host::clock;
-use midflight_host::store::{Answer, Failure, Operation, StoreClient, StoreError};
+use midflight_host::store::{Answer, Operation, StoreClient, StoreError};
 use midflight_spec::store::history::{Call, Outcome, Record};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -54,7 +55,7 @@ pub(super) struct Done {
     pub(super) writes_ns: Histogram<u64>,
     pub(super) failed: u64,
     pub(super) unknown: u64,
-    pub(super) first_error: Option<StoreError>,
+    pub(super) first_error: Option<Error>,
     pub(super) history: Vec<Record>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, StoreError>) {
+    fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, Error>) {
         let known = match (call, outcome) {
             (Call::Put(value) | Call::Cas(_, value), Ok(Answer::Done)) => value.clone(),
             (_, Ok(Answer::Value(value) | Answer::Conflict { present: value })) => text(value),
@@ -139,14 +140,14 @@ impl<'a> Worker<'a> {
     }
 
     /// `None` if the operation may or may not have taken place.
-    fn judge(&mut self, outcome: Result<Answer, StoreError>) -> Option<Outcome> {
+    fn judge(&mut self, outcome: Result<Answer, Error>) -> Option<Outcome> {
         let error = match outcome {
             Ok(answer) => return Some(seen(answer)),
-            Err(StoreError::Failed(Failure::NotANumber)) => return Some(Outcome::NotANumber),
+            Err(Error::Store(StoreError::NotANumber)) => return Some(Outcome::NotANumber),
             Err(error) => error,
         };
-        self.done.first_error.get_or_insert(error);
         let is_unknown = error.is_unknown();
+        self.done.first_error.get_or_insert(error);
         *(if is_unknown { &mut self.done.unknown } else { &mut self.done.failed }) += 1;
         (!is_unknown).then_some(Outcome::Failed)
     }

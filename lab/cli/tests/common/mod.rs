@@ -10,7 +10,7 @@ mod of_product;
 pub(crate) use midflight_net::testing::labs_work;
 pub(crate) use of_product::*;
 
-use midflight::{Client, ClientOptions};
+use midflight::Client;
 use midflight_net::{Lab, Place};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -27,9 +27,7 @@ pub(crate) fn status_at(lab: &Lab, switch: &Running) -> serde_json::Value {
 
 /// A client in this process, whose sockets are at a place of a lab.
 pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
-    let client = lab.within(place, || Client::connect(ClientOptions::new(vec![switch])).unwrap()).unwrap();
-    assert!(client.wait_connected(PATIENCE));
-    client
+    lab.within(place, || Client::builder().switch(switch).connect_timeout(PATIENCE).connect().unwrap()).unwrap()
 }
 
 /// A load on a store, with its history in a file. Ends after its time, or by SIGINT.

@@ -15,7 +15,7 @@ pub use switch::SwitchActor;
 
 use crate::Context;
 use midflight_dataplane::store::Verdict;
-use midflight_store::client::{Answer, Failure, Operation, OperationKey};
+use midflight_store::client::{Answer, Operation, OperationKey, StoreError};
 use midflight_store::replica::Event;
 
 /// Events of a store.
@@ -33,7 +33,7 @@ pub enum StoreEvent {
         /// Its key.
         key: OperationKey,
         /// Its outcome.
-        outcome: Result<Answer, Failure>,
+        outcome: Result<Answer, StoreError>,
     },
     /// An event of a replica.
     Replica(Event),

@@ -3,7 +3,7 @@
 use crate::commands::one_key::{self, of_json};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_host::cache::VALUE_MAX;
+use midflight_host::cache::{SetOptions, VALUE_MAX};
 use midflight_terminal::cache::WhichCache;
 use midflight_terminal::usage;
 use serde_json::{Value, json};
@@ -72,7 +72,9 @@ pub(super) struct Set {
 impl Set {
     pub(super) fn run(&self) -> Result<ExitCode> {
         let value = if self.value == "-" { one_key::stdin(VALUE_MAX as u64)? } else { self.value.clone().into_bytes() };
-        self.common.cache.connect()?.set(&self.key, value, self.flags, self.expiry)?;
+        let options = SetOptions::default().flags(self.flags);
+        let options = self.expiry.map_or(options, |expiry| options.expiry(expiry));
+        self.common.cache.connect()?.set_with(&self.key, value, options)?;
         self.common.print(b"", &json!({ "done": true }))
     }
 }

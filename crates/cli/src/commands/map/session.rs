@@ -13,7 +13,7 @@ use super::template::{Template, Values};
 use super::waiting::Waiting;
 use super::window::Window;
 use anyhow::{Result, anyhow};
-use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
+use midflight_host::{Client, Error, Job, JobHandle, TaskError, TaskOutcome, TaskSpec};
 use midflight_tasks::functions::{COMMAND, COMMAND_LINE_MAX, ExecRequest, OUTPUT_NOT_KEPT};
 use midflight_tasks::place::Preference;
 use midflight_terminal::progress::Progress;
@@ -335,9 +335,11 @@ impl<'a> Session<'a> {
         let Settings { priority, resources, prefer, .. } = self.settings;
         let mut job = Job::default();
         for (run, argument) in runs {
+            let mut task = TaskSpec::new(COMMAND, argument);
+            (task.priority, task.resources, task.prefer) = (priority, resources, prefer);
             // A fetched argument tells that an executor has taken the command (see `waiting`).
-            let by_reference = self.waiting.needs_fetches();
-            job.tasks.push(TaskSpec { by_reference, priority, resources, prefer, ..TaskSpec::new(COMMAND, argument) });
+            task.by_reference = self.waiting.needs_fetches();
+            job.tasks.push(task);
             self.open.insert(self.next_run, run);
             self.next_run += 1;
         }
@@ -355,7 +357,9 @@ impl<'a> Session<'a> {
         let Some(mut run) = self.open.remove(&number) else { return };
         self.open_bytes -= run.bytes;
         let (end, captured) = match outcome {
-            Err(TaskError::Cancelled) if self.is_stopping => (End::Undone("stopped".into()), Captured::default()),
+            Err(Error::Task(TaskError::Cancelled)) if self.is_stopping => {
+                (End::Undone("stopped".into()), Captured::default())
+            }
             outcome => end_of(outcome),
         };
         self.settings.window.note(captured.in_memory());
@@ -499,17 +503,17 @@ fn end_of(outcome: TaskOutcome) -> (End, Captured) {
             Some((result, captured)) => (End::Ran(result), captured),
             None => lost("the executor's answer is no command's result: it must be of this version"),
         },
-        Err(TaskError::Cancelled) => (End::Cancelled, Captured::default()),
+        Err(Error::Task(TaskError::Cancelled)) => (End::Cancelled, Captured::default()),
         Err(error) if is_output_not_kept(&error) => (End::Undone(error.to_string()), Captured::default()),
         Err(error) => lost(&error.to_string()),
     }
 }
 
 /// The command ran, but its output had no room, at the executor or here.
-fn is_output_not_kept(error: &TaskError) -> bool {
+fn is_output_not_kept(error: &Error) -> bool {
     match error {
-        TaskError::NotKept { .. } => true,
-        TaskError::Failed { message, .. } => message.starts_with(OUTPUT_NOT_KEPT),
+        Error::Task(TaskError::NotKept { .. }) => true,
+        Error::Task(TaskError::Failed { message, .. }) => message.starts_with(OUTPUT_NOT_KEPT),
         _ => false,
     }
 }

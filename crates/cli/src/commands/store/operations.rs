@@ -4,7 +4,8 @@ use super::escape;
 use crate::commands::one_key::{self, of_json};
 use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
-use midflight_host::store::{self, StoreClient, StoreError};
+use midflight_host::Error;
+use midflight_host::store::{self, StoreClient};
 use midflight_terminal::store::WhichStore;
 use midflight_terminal::units::thousands;
 use midflight_terminal::usage;
@@ -53,7 +54,7 @@ impl Common {
     }
 
     fn client(&self) -> Result<StoreClient> {
-        Ok(self.store.client()?.lanes(1).connect()?)
+        Ok(self.store.client()?.lanes(1).connect_lazy()?)
     }
 
     fn print(&self, is_yes: bool, text: &[u8], answer: &Value) -> Result<ExitCode> {
@@ -194,7 +195,7 @@ impl Exists {
 }
 
 /// A failed write may still take effect.
-fn of_write(error: StoreError) -> anyhow::Error {
+fn of_write(error: Error) -> anyhow::Error {
     if error.is_unknown() {
         return anyhow::anyhow!("{error}; the write may have taken place, or may yet: read the key");
     }

@@ -76,7 +76,9 @@ impl Options {
                 "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",
             ));
         }
-        Ok(SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
+        let mut options = KernelOptions::default();
+        (options.interfaces, options.mode, options.keep, options.fresh) = (interfaces, mode, keep, self.fresh);
+        Ok(SwitchEngine::Kernel(options))
     }
 }
 

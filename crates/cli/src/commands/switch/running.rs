@@ -10,7 +10,7 @@ use midflight_control::watch::{Looking, Observer, OperatorParts};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
 use midflight_host::{
-    BoundSwitch, Diversion, EnginePlace, Error, Hosted, SocketBuffers, Switch, SwitchConfig, SwitchEngine,
+    BoundSwitch, Diversion, EnginePlace, Error, Hosted, SocketBuffers, Switch, SwitchBuilder, SwitchEngine,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ impl<P: SwitchProgram> Running<P> {
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
         // First the steps that may fail without effect: with --keep, the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
-        let wanted = SwitchConfig { listen, program, buffers, engine, busy_poll };
-        let switch = Switch::bind_with(&wanted, start)?;
+        let builder = SwitchBuilder::of(program).listen(listen).buffers(buffers).engine(engine).busy_poll(busy_poll);
+        let switch = builder.bind_with(start)?;
         let (table, http_names) = (config.program.clone(), config.switch.http_names.clone());
         Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
     }
@@ -139,7 +139,7 @@ impl<P: SwitchProgram> Prepared<P> {
 
 /// For engines that the switch itself starts.
 pub(super) fn no_such_engine<P: SwitchProgram>(_place: EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error> {
-    Err(Error::Configuration("this build has no such engine".into()))
+    Err(Error::Invalid("this build has no such engine".into()))
 }
 
 struct Seen<P: SwitchProgram> {

@@ -118,7 +118,7 @@ impl Agent {
         let address = socket.local_addr();
         let users = options.only_user.map(|user| Users::new(user, address)).transpose()?;
         let server = Server::new(options.server_config(address, rand::random()));
-        let server = server.map_err(|error| Error::Configuration(error.to_string()))?;
+        let server = server.map_err(|error| Error::invalid(&error))?;
         let runtime = runtime("start the agent")?;
         let counts = Arc::new(Counts::default());
         let backend = Arc::new(Backend::new(options.backend.clone(), options.backend_timeout, Arc::clone(&counts)));
@@ -227,7 +227,7 @@ fn bind(options: &AgentOptions) -> Result<(Socket, TcpListener), Error> {
 }
 
 fn bind_once(options: &AgentOptions) -> Result<(Socket, TcpListener), Error> {
-    let refused = |source| Error::Bind { protocol: "TCP", address: options.address, source };
+    let refused = Error::bind("TCP", options.address);
     let listener = listen(options.address).map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     Ok((Socket::bind_with(address, options.buffers)?, listener))

@@ -82,7 +82,7 @@ impl AgentOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        let wrong = |text: String| Err(Error::Configuration(text));
+        let wrong = |text: String| Err(Error::Invalid(text));
         if self.address.ip().is_unspecified() {
             return wrong(format!(
                 "requests name the agent by its address, and {} is none: listen on the one that operators send to",

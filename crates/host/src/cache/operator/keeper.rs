@@ -150,7 +150,7 @@ impl BoundKeeper {
     pub fn bind(options: KeeperOptions) -> Result<Self, Error> {
         let KeeperOptions { listen: address, controllers, secret } = options;
         let controllers = controllers.iter().map(IpAddr::to_canonical).collect();
-        let refused = |source| Error::Bind { protocol: "TCP", address, source };
+        let refused = Error::bind("TCP", address);
         let listener = listen(address).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         Ok(Self { listener, address, controllers, secret })

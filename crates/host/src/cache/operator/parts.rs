@@ -140,15 +140,14 @@ impl Parts for OperatorParts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::SwitchConfig;
+    use crate::switch::SwitchBuilder;
     use midflight_dataplane::cache::CacheConfig;
     use std::time::Instant;
 
     /// All orders of a message together wait only once for a switch that hangs.
     #[test]
     fn n8_a_switch_that_hangs_is_waited_for_once() {
-        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), CacheConfig::default());
-        let (switch, _hangs) = Switch::<CacheProgram>::bind(&config).unwrap().hang();
+        let (switch, _hangs) = SwitchBuilder::<CacheProgram>::of(CacheConfig::default()).bind().unwrap().hang();
         let has_warned = AtomicBool::new(false);
         let mut parts = OperatorParts::new(&switch, &SelectedBy::Nobody, &has_warned);
         let began = Instant::now();

@@ -101,8 +101,7 @@ impl SparrowClient {
             teller.jobs.insert(job, (now, tasks.len() as u32));
             Ok(Submitted { job, at: now })
         });
-        submitted
-            .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))
+        submitted.map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Invalid(error.to_string()))
     }
 
     /// `None` after `patience`.

@@ -89,7 +89,7 @@ impl Here {
     ) -> Result<Vec<CacheClient>> {
         let builder = CacheClient::builder().servers(CacheFile::of_up(Some(self.operator)).servers);
         let builder = describe(builder, self.operator);
-        (0..count).map(|_| builder.clone().connect().context("cannot start a client of the cache")).collect()
+        (0..count).map(|_| builder.clone().connect_lazy().context("cannot start a client of the cache")).collect()
     }
 }
 

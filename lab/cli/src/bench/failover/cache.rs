@@ -74,7 +74,7 @@ fn measure(args: &Args, mut cache: LabCache<'_>, interrupted: &AtomicBool) -> Re
     let failures = if args.how.quick { 2 } else { 10 };
     let keys = Keys::new(KEYS, 0.0, VALUE_BYTES)?;
     let clients = (0..RACKS)
-        .map(|rack| cache.clients(rack, CLIENTS, |builder, operator| builder.operator(operator).under_way(UNDER_WAY)))
+        .map(|rack| cache.clients(rack, CLIENTS, |builder, operator| builder.operator(operator).in_flight(UNDER_WAY)))
         .collect::<Result<Vec<_>>>()?;
     cache.within(0, || keys.set_all(&clients[0][0], interrupted, &|| ()))??;
     let watched = Watched::new();

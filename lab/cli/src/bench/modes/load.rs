@@ -3,7 +3,8 @@
 use super::store::Store;
 use super::workload::{Keys, Mix, VALUE_BYTES};
 use anyhow::{Context, Result, bail, ensure};
-use midflight_host::store::{Operation, StoreClient, StoreHandle};
+use midflight_host::Handle;
+use midflight_host::store::{Answer, Operation, StoreClient};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -54,7 +55,7 @@ pub(super) fn fill(store: &Store<'_>, keys: &Keys) -> Result<()> {
     Ok(())
 }
 
-fn wait(under_way: &mut VecDeque<StoreHandle>) -> Result<()> {
+fn wait(under_way: &mut VecDeque<Handle<Answer>>) -> Result<()> {
     let Some(oldest) = under_way.pop_front() else { return Ok(()) };
     oldest.wait().context("an operation failed")?;
     Ok(())
@@ -105,7 +106,7 @@ pub(super) fn run(
 fn work(store: &Store<'_>, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
     let client = client(store)?;
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut under_way: VecDeque<(bool, StoreHandle)> = VecDeque::new();
+    let mut under_way: VecDeque<(bool, Handle<Answer>)> = VecDeque::new();
     while !shared.stop.load(Ordering::Relaxed) {
         while under_way.len() < UNDER_WAY {
             let key = keys.draw(mix.skew, &mut random);

@@ -227,10 +227,11 @@ fn all(
 
 /// Tasks of all levels, each with one of the requirements.
 fn submit(client: &Client, numbers: Range<u32>) -> Result<JobHandle> {
-    let task = |number: u32| TaskSpec {
-        priority: 1 + (number % 4) as u8,
-        resources: REQUIRED[(number / 4 % 4) as usize],
-        ..TaskSpec::new("noop", Vec::new())
+    let task = |number: u32| {
+        let mut task = TaskSpec::new("noop", Vec::new());
+        task.priority = 1 + (number % 4) as u8;
+        task.resources = REQUIRED[(number / 4 % 4) as usize];
+        task
     };
     Ok(client.submit(numbers.map(task).collect::<Job>())?)
 }

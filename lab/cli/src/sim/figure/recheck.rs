@@ -40,7 +40,9 @@ pub(super) fn run(cells: &Path, traces: Option<&Path>, pool: &Pool, json: bool) 
     let again = Store::open(&cells.join("again"), traces)?;
     let outdated = store.outdated()?;
     if traces.is_none() && outdated.iter().any(needs_trace) {
-        return Err(usage::error("some of these results are of real traces: give their folder by --traces DIR or MIDFLIGHT_TRACES"));
+        return Err(usage::error(
+            "some of these results are of real traces: give their folder by --traces DIR or MIDFLIGHT_TRACES",
+        ));
     }
     let mut report = Report::default();
     for ((old, new), outdated) in by_versions(outdated) {

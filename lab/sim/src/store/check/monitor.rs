@@ -8,7 +8,7 @@ use crate::store::{StoreEvent, SwitchActor};
 use crate::{Actor, Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_spec::store::history::{Call, History, Outcome, Record};
-use midflight_store::client::{Answer, Failure, Operation, OperationKey};
+use midflight_store::client::{Answer, Operation, OperationKey, StoreError};
 use midflight_store::replica::Event;
 use midflight_wire::store::{Packet, parse};
 use std::any::Any;
@@ -88,7 +88,7 @@ impl Findings {
         });
     }
 
-    fn ended(&mut self, at: Nanos, node: NodeId, key: OperationKey, outcome: &Result<Answer, Failure>) {
+    fn ended(&mut self, at: Nanos, node: NodeId, key: OperationKey, outcome: &Result<Answer, StoreError>) {
         let Some(place) = self.open.remove(&(node, key)) else { return };
         let record = &mut self.history.operations[place];
         record.result = result(outcome);
@@ -140,7 +140,7 @@ fn call(operation: &Operation) -> Call {
 }
 
 /// What a client saw; `None` if it does not know the outcome of its write.
-fn result(outcome: &Result<Answer, Failure>) -> Option<Outcome> {
+fn result(outcome: &Result<Answer, StoreError>) -> Option<Outcome> {
     Some(match outcome {
         Ok(Answer::Value(value)) => Outcome::Value(text(value)),
         Ok(Answer::NotFound) => Outcome::NotFound,
@@ -148,7 +148,7 @@ fn result(outcome: &Result<Answer, Failure>) -> Option<Outcome> {
         Ok(Answer::Existed(existed)) => Outcome::Existed(*existed),
         Ok(Answer::Conflict { present }) => Outcome::Conflict(text(present)),
         Ok(Answer::Number(number)) => Outcome::Number(*number),
-        Err(Failure::NotANumber) => Outcome::NotANumber,
+        Err(StoreError::NotANumber) => Outcome::NotANumber,
         Err(failure) if failure.is_unknown() => return None,
         Err(_) => Outcome::Failed,
     })
