@@ -3,7 +3,6 @@
 mod common;
 
 use common::{PATIENCE, client, loopback, started, switch, values, world};
-use midflight_dataplane::TasksConfig;
 use midflight_host::{CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec};
 use midflight_tasks::functions::ExecResult;
 use std::time::{Duration, Instant};

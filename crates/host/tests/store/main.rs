@@ -6,7 +6,8 @@ mod direct;
 mod world;
 
 use midflight_host::store::replica::{ReplicaOrder, ReplicaProcess};
-use midflight_host::store::{Answer, Cas, Failure, Operation, Reached, StoreClient, StoreError};
+use midflight_host::Error;
+use midflight_host::store::{Answer, Cas, Operation, Reached, StoreClient, StoreError};
 use midflight_store::replica::Role;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -121,24 +122,35 @@ fn operations_that_are_not_waited_for_end_by_themselves() {
     let handles: Vec<_> = (0..100).map(put).collect();
     wait_until("all have ended", || handles.iter().all(|handle| handle.has_ended()));
     assert_eq!(client.open(), 0);
-    for handle in handles {
-        assert_eq!((handle.wait(), handle.wait_timeout(Duration::ZERO)), (Ok(Answer::Done), Some(Ok(Answer::Done))));
+    for mut handle in handles {
+        assert_eq!(handle.wait_timeout(Duration::ZERO), Some(Ok(Answer::Done)));
+        assert_eq!(handle.wait(), Err(Error::Taken), "an outcome is given once");
     }
+}
+
+#[test]
+fn connect_returns_once_the_store_has_answered() {
+    let world = World::start("store-connects");
+    assert!(world.client().counts().protocol.submitted > 0);
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let within = Duration::from_millis(50);
+    let error = StoreClient::builder().switch(nobody).connect_timeout(within).connect().unwrap_err();
+    assert_eq!(error, Error::NotConnected { addresses: vec![nobody], within });
 }
 
 #[test]
 fn what_has_no_answer_fails_in_time_and_at_the_latest_when_the_client_closes() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let client = StoreClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect().unwrap();
+    let client = StoreClient::builder().switch(nobody).timeout(Duration::from_millis(200)).connect_lazy().unwrap();
     let error = client.put("a", "1").unwrap_err();
     assert_eq!(
         error,
-        StoreError::Failed(Failure::TimedOut { was_sent: false, reached: Reached::Nobody }),
+        StoreError::TimedOut { was_sent: false, reached: Reached::Nobody }.into(),
         "its client id was never opened"
     );
     assert!(!error.is_unknown());
-    let read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
+    let mut read = client.submit(Operation::Get { key: b"a".to_vec() }).unwrap();
     assert_eq!(read.wait_timeout(Duration::from_millis(1)), None);
     client.close();
-    assert_eq!(read.wait(), Err(StoreError::Closed));
+    assert_eq!(read.wait(), Err(Error::Closed));
 }

@@ -28,6 +28,8 @@ const FIRST: u64 = 1 << 32;
 
 /// Per packet.
 pub(crate) const PASS: Nanos = 400;
+/// For about 150 bytes with all headers.
+pub(crate) const PACKET: Nanos = 120;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 
 /// Differences from the compact world, intended or planted.
@@ -46,6 +48,10 @@ pub(crate) struct Real {
     pub(crate) accelerator: u64,
     /// Whether selectors see servers' statuses.
     pub(crate) sees_statuses: bool,
+    /// Maximum transmissions of a read.
+    pub(crate) sends_max: u32,
+    /// How long rate control holds a request.
+    pub(crate) hold: Option<Nanos>,
     /// Seed of the nodes' own random numbers.
     pub(crate) seed: u64,
 }
@@ -57,6 +63,8 @@ pub(crate) enum Kind {
     Ideal,
     /// 10 Gbit/s and 400 ns per switch, in addition to a link's delay.
     Usual,
+    /// The same, included in the delay of links between switches.
+    Within,
 }
 
 impl Real {
@@ -71,6 +79,8 @@ impl Real {
             service_percent: 100,
             accelerator: 1,
             sees_statuses: true,
+            sends_max: 1,
+            hold: None,
             seed,
         }
     }
@@ -78,7 +88,8 @@ impl Real {
     fn hardware(&self, scenario: &Scenario) -> Hardware {
         let network = scenario.network();
         let (pass, bits_per_second) = if self.hardware == Kind::Ideal { (0, 0) } else { (PASS, BITS_PER_SECOND) };
-        let link = |ns: u32| LinkConfig { latency: Nanos::from(ns), bits_per_second };
+        let (of_link, of_way) = if self.hardware == Kind::Within { (pass + PACKET, pass) } else { (0, 0) };
+        let link = |ns: u32| LinkConfig { latency: Nanos::from(ns) - of_link, bits_per_second };
         Hardware {
             topology: Topology::fat_tree(network.arity),
             link: link(network.host_ns),
@@ -88,7 +99,7 @@ impl Real {
                 pass,
                 packets_per_second: 0,
                 queue: 4_096,
-                recirculation: Nanos::from(network.accelerator_way_ns),
+                recirculation: Nanos::from(network.accelerator_way_ns) - of_way,
             },
         }
     }
@@ -377,7 +388,13 @@ fn add_selector(
     world.add_actor(
         place,
         Box::new(move |birth: &mut Birth| {
-            let config = RsNodeConfig { under_way: 65_536, ..RsNodeConfig::new(operator) };
+            let config = RsNodeConfig::new(operator);
+            let config = RsNodeConfig {
+                under_way: 65_536,
+                waiting: real.hold.map_or(config.waiting, |_| 1 << 20),
+                hold: real.hold.unwrap_or(config.hold),
+                ..config
+            };
             let selector = |count| real.selector(count, sites, luck.clone());
             let rsnode = RsNode::new(config, &servers, birth.random.random(), selector).expect("few servers");
             Box::new(SelectorActor::new(rsnode, birth.random.random(), cost, slot.clone())) as Box<dyn Actor>
@@ -403,7 +420,7 @@ fn add_client(
         Box::new(move |birth: &mut Birth| {
             let config = ClientConfig {
                 under_way_max: 65_536,
-                sends_max: 1,
+                sends_max: real.sends_max,
                 attempts_max: 65_536,
                 ..ClientConfig::new(birth.random.random())
             };
