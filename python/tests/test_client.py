@@ -356,9 +356,9 @@ def test_children_of_a_fork_do_not_take_each_others_results_for_their_own(cluste
 
 
 def test_a_call_runs_at_most_so_often(client: midflight.Client, tmp_path: Path) -> None:
-    for attempts in (1, 2):
+    for retries, attempts in ((0, 1), (1, 2), (None, 3)):
         path = tmp_path / str(attempts)
-        submitter = client.options(attempts=attempts)
+        submitter = client.options(retries=retries)
         results: list[Any] = []
         for numbers in (range(150), range(150, 300)):  # the first calls measure how long they take
             futures = [submitter.submit(functions.note, str(path), number, 200) for number in numbers]

@@ -9,11 +9,13 @@ use midflight_store::client::{Answer, Client, Event, OperationKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+type Ended = (Arc<Pending<Answer>>, Result<Answer, Error>);
+
 #[derive(Default)]
 pub(super) struct AnswerHandler {
     open: HashMap<OperationKey, Arc<Pending<Answer>>>,
     /// Ended operations whose callers have not been told.
-    ended: Vec<(Arc<Pending<Answer>>, Result<Answer, Error>)>,
+    ended: Vec<Ended>,
 }
 
 impl AnswerHandler {
