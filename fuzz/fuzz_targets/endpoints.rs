@@ -7,7 +7,8 @@ use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
 use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
 use midflight_tasks::proof::Token;
-use midflight_wire::{BlobRef, Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
+use midflight_wire::Header;
+use midflight_wire::tasks::{BlobRef, Complete, Completion, Operation, Packet, Released, Reset, Status, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use midflight_dataplane::program::{Class, Verdict as _};
 use midflight_dataplane::{TasksConfig, TasksProgram, Verdict};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
-use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, packet, parse};
+use midflight_wire::tasks::{Packet, parse};
+use midflight_wire::{Builder, PACKET_MAX, Reject, Version, packet};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 

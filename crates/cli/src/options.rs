@@ -6,7 +6,7 @@ use midflight_control::{Config, ExecutorsTable, ProgramTable, SwitchTable};
 use midflight_host::{BlobOptions, ExecutorBuilder, PythonOptions};
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
 use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;

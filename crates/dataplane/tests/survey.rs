@@ -4,9 +4,8 @@
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Out, Survey, SurveyedState, Tasks, TasksConfig};
-use midflight_wire::{
-    Packet, REGISTER_MAX, Register, Retrieve, SUBMIT_MAX, SlotName, Submit, TaskInfo, counting, packet, parse,
-};
+use midflight_wire::tasks::{Packet, REGISTER_MAX, Register, Retrieve, SUBMIT_MAX, SlotName, Submit, TaskInfo, parse};
+use midflight_wire::{counting, packet};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 

@@ -12,7 +12,7 @@ use crate::workers::Workers;
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::SLEEP;
-use midflight_wire::Status;
+use midflight_wire::tasks::Status;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;

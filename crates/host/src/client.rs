@@ -23,7 +23,7 @@ pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, Task, TaskKey};
-use midflight_wire::{APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
+use midflight_wire::tasks::{APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

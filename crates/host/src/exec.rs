@@ -19,7 +19,7 @@ use capture::Kept;
 use marks::Mark;
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{ExecRequest, ExecResult};
-use midflight_wire::RESULT_BLOB_MAX;
+use midflight_wire::tasks::RESULT_BLOB_MAX;
 use reaper::{Reaper, Record};
 use run::{Early, Run};
 use rustix::io::Errno;

@@ -13,7 +13,7 @@ use crate::run_times::RunTimes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
-use midflight_wire::{RESULT_MAX, Status};
+use midflight_wire::tasks::{RESULT_MAX, Status};
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::collections::HashMap;

@@ -24,7 +24,7 @@ use counts::{Counters, count};
 use memory::Memory;
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use pool::{NoWorker, Pool};
 use process::{Calls, Done, Hello, Process};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Run times of functions.
 
 use midflight_endpoint::Nanos;
-use midflight_wire::Status;
+use midflight_wire::tasks::Status;
 
 /// Buckets of [`RunTimes`]; the last one begins at 2^38 µs, three days.
 pub const RUN_BUCKETS: usize = 40;

@@ -5,7 +5,8 @@
 use midflight_host::{SocketBuffers, SocketCounts, Switch, SwitchBuilder};
 use midflight_net::testing::labs_work;
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
-use midflight_wire::{Builder, Packet, Register, parse};
+use midflight_wire::Builder;
+use midflight_wire::tasks::{Packet, Register, parse};
 use socket2::{Domain, Socket, Type};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

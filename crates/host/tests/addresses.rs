@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_host::Switch;
-use midflight_wire::{Packet, Register, Retrieve, SlotName, Submit, TaskInfo, counting, packet, parse};
+use midflight_wire::tasks::{Packet, Register, Retrieve, SlotName, Submit, TaskInfo, parse};
+use midflight_wire::{counting, packet};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Jobs and commands, as the store keeps them and the protocol carries them.
 
 use midflight_tasks::place::Preference;
-use midflight_wire::PATIENCE_MAX;
+use midflight_wire::tasks::PATIENCE_MAX;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::model::{EndedRow, JobRow, Prefer, preference};
 use midflight_host::{Marks, Saved, SavedName, SavedState, TaskKey};
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -271,7 +271,7 @@ fn shared(blobs: &[PyRef<'_, Blob>]) -> PyResult<Vec<Arc<SharedBlob>>> {
 }
 
 fn check(length: usize) -> PyResult<()> {
-    let max = midflight_wire::ARGUMENT_BLOB_MAX as usize;
+    let max = midflight_wire::tasks::ARGUMENT_BLOB_MAX as usize;
     if length > max { Err(ArgumentTooLarge::new_err(format!("{length} bytes exceed {max}"))) } else { Ok(()) }
 }
 

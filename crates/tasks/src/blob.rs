@@ -2,7 +2,7 @@
 //! sent to the port that serves the blob, because another process may have taken over that port. `docs/internals/arguments.md`
 //! ("Names and proofs") explains the protocol.
 
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};

@@ -1,7 +1,7 @@
 //! Places: where slots are, and where tasks prefer to run (T19).
 
 use crate::functions::function_id;
-use midflight_wire::PATIENCE_MAX;
+use midflight_wire::tasks::PATIENCE_MAX;
 use std::time::Duration;
 
 /// Longest wait of a task for its place; the switch rounds it up to a power of two of milliseconds.
@@ -34,8 +34,8 @@ impl Preference {
         Self { place: place_id(place), patience_ms: ms as u32 }
     }
 
-    pub(crate) fn on_the_wire(self) -> midflight_wire::Preference {
-        midflight_wire::Preference { place: self.place.into(), patience_ms: self.patience_ms.into() }
+    pub(crate) fn on_the_wire(self) -> midflight_wire::tasks::Preference {
+        midflight_wire::tasks::Preference { place: self.place.into(), patience_ms: self.patience_ms.into() }
     }
 }
 

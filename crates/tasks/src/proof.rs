@@ -2,7 +2,7 @@
 //! another process may have taken over the port. They send proofs of single records: SipHash-2-4 under the token, which do not
 //! help to forge others. `docs/internals/security.md` explains more.
 
-use midflight_wire::{BlobRef, Completed, Completion, RunName};
+use midflight_wire::tasks::{BlobRef, Completed, Completion, RunName};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;
 use zerocopy::IntoBytes;
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_wire::{Packet, parse};
+    use midflight_wire::tasks::{Packet, parse};
     use std::collections::HashSet;
     use zerocopy::FromBytes;
 
@@ -163,10 +163,10 @@ mod tests {
     /// The packets that other implementations read and write.
     #[test]
     fn t13_the_golden_packets_are_proven_by_the_token_of_the_golden_submit() {
-        let submit = golden(include_str!("../../wire/tests/golden/submit.hex"));
+        let submit = golden(include_str!("../../wire/tests/golden/tasks/submit.hex"));
         let Ok(Packet::Submit(submit, ..)) = parse(&submit) else { panic!("SUBMIT") };
         let token = Token::new(submit.token.get());
-        let complete = golden(include_str!("../../wire/tests/golden/complete.hex"));
+        let complete = golden(include_str!("../../wire/tests/golden/tasks/complete.hex"));
         let Ok(Packet::Complete(fixed, mut completions)) = parse(&complete) else { panic!("COMPLETE") };
         let (first, result) = completions.next().unwrap();
         assert_eq!(first.proof.get(), token.completion_proof(fixed.executor.get(), first, result));
@@ -174,10 +174,10 @@ mod tests {
         let shown = token.hide(second.proof.get(), &BlobRef::read_from_bytes(hidden).unwrap());
         assert_eq!((shown.id.get(), shown.length.get()), (0xB10B, 1_000_000));
         assert_eq!(second.proof.get(), token.completion_proof(fixed.executor.get(), second, shown.as_bytes()));
-        let acknowledged = golden(include_str!("../../wire/tests/golden/complete_ack.hex"));
+        let acknowledged = golden(include_str!("../../wire/tests/golden/tasks/complete_ack.hex"));
         let Ok(Packet::CompleteAck(_, records)) = parse(&acknowledged) else { panic!("COMPLETE_ACK") };
         assert!(records.iter().all(|one| one.proof.get() == token.acknowledgement_proof(one)));
-        let stop = golden(include_str!("../../wire/tests/golden/stop.hex"));
+        let stop = golden(include_str!("../../wire/tests/golden/tasks/stop.hex"));
         let Ok(Packet::Stop(_, [name])) = parse(&stop) else { panic!("STOP") };
         assert_eq!(*name, token.run_name(1, 0));
     }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,7 +1,6 @@
 //! Writes packets.
 
-use crate::mutants::planted;
-use crate::{Completion, PACKET_MAX, Preference};
+use crate::PACKET_MAX;
 use zerocopy::{Immutable, IntoBytes};
 
 const COUNT_OFFSET: usize = 4;
@@ -27,14 +26,15 @@ pub fn counting<H: IntoBytes + Immutable>(fixed: &H, count: u8) -> Vec<u8> {
 /// Appends records to a packet and updates its `count`. Clears the buffer first and never fills it beyond [`PACKET_MAX`].
 ///
 /// ```
-/// use midflight_wire::{Builder, Header, Operation, Probe, parse, Packet};
+/// use midflight_wire::{Builder, Header};
+/// use midflight_wire::tasks::{Operation, Probe, parse, Packet};
 /// let mut buffer = Vec::new();
 /// Builder::new(&mut buffer, &Probe { header: Header::new(Operation::Probe, 0, 7), client: 1.into(), cookie: 0.into() });
 /// assert!(matches!(parse(&buffer), Ok(Packet::Probe(p, [])) if p.header.sequence.get() == 7));
 /// ```
 #[derive(Debug)]
 pub struct Builder<'a> {
-    buffer: &'a mut Vec<u8>,
+    pub(crate) buffer: &'a mut Vec<u8>,
 }
 
 impl<'a> Builder<'a> {
@@ -61,36 +61,5 @@ impl<'a> Builder<'a> {
         self.buffer.extend_from_slice(record.as_bytes());
         self.buffer[COUNT_OFFSET] += 1;
         debug_assert!(self.buffer.len() <= PACKET_MAX);
-    }
-
-    /// Appends an argument behind the records, in the order of their tasks. No record may follow it.
-    pub fn append(&mut self, argument: &[u8]) {
-        self.buffer.extend_from_slice(argument);
-        let padding = argument.len().next_multiple_of(crate::APPENDED_UNIT) - argument.len();
-        self.buffer.resize(self.buffer.len() + padding, 0);
-        debug_assert!(self.buffer.len() <= PACKET_MAX);
-    }
-
-    /// Ends a SUBMIT with a preference. No record may follow it.
-    pub fn prefer(&mut self, preference: &Preference) {
-        self.buffer.extend_from_slice(preference.as_bytes());
-    }
-
-    /// Appends a completion with its result, padded to four bytes. Returns `false`, and appends nothing, if the packet has no
-    /// room.
-    #[must_use]
-    pub fn push_completion(&mut self, completion: &Completion, result: &[u8]) -> bool {
-        debug_assert_eq!(result.len(), usize::from(completion.result_length.get()));
-        let padded = result.len().next_multiple_of(4);
-        let full = self.count() >= crate::COMPLETE_MAX;
-        let bytes = if planted(53) { padded } else { size_of::<Completion>() + padded };
-        let is_unbounded = planted(27) && self.count() >= 2;
-        if full || (self.buffer.len() + bytes > PACKET_MAX && !is_unbounded) {
-            return false;
-        }
-        self.push(completion);
-        self.buffer.extend_from_slice(result);
-        self.buffer.resize(self.buffer.len() + padded - result.len(), 0);
-        true
     }
 }

@@ -12,7 +12,8 @@ use common::{
 };
 use midflight::Client;
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4};
-use midflight_wire::{Builder, Header, Operation, Register, VERSION, Version};
+use midflight_wire::tasks::{Operation, Register};
+use midflight_wire::{Builder, Header, VERSION, Version};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};

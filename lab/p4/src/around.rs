@@ -44,7 +44,7 @@ pub(crate) fn marker(port: u16) -> Vec<u8> {
 
 /// The name of an outgoing frame, for counts.
 pub(crate) fn named(port: u16, frame: &[u8]) -> &'static str {
-    use midflight_wire::Operation;
+    use midflight_wire::tasks::Operation;
     if port == CPU {
         return "to the controller";
     }

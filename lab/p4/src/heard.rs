@@ -5,7 +5,7 @@ use crate::bmv2::Entered;
 use crate::frame::Host;
 use midflight_dataplane::TasksConfig;
 use midflight_spec::transcript::{AnyEngine, Heard, PollingAsic, TasksVocabulary, run_asic};
-use midflight_wire::{Packet, parse};
+use midflight_wire::tasks::{Packet, parse};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 

@@ -3,7 +3,8 @@
 use crate::around::{CLIENTS, EXECUTORS, NEIGHBOUR, SWITCH, UDP_PORT};
 use crate::bmv2::Entered;
 use crate::frame::{Host, IP, MF, UDP, seal};
-use midflight_wire::{Keepalive, Preference, Probe, Register, Retrieve, Submit, TaskInfo, Wait, packet};
+use midflight_wire::packet;
+use midflight_wire::tasks::{Keepalive, Preference, Probe, Register, Retrieve, Submit, TaskInfo, Wait};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use zerocopy::IntoBytes;

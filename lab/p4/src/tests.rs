@@ -7,7 +7,7 @@ use crate::heard::switches;
 use crate::random::{Draw, entered};
 use crate::tofino::{Report, Target, Used};
 use crate::twin::{Expected, Flight, Twin};
-use midflight_wire::{Packet, parse};
+use midflight_wire::tasks::{Packet, parse};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;

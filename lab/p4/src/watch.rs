@@ -4,7 +4,7 @@
 use crate::P4Error;
 use crate::frame::{MF, UDP, byte, word16, word32};
 use crate::ports::Port;
-use midflight_wire::{Packet, parse};
+use midflight_wire::tasks::{Packet, parse};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -186,7 +186,8 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::frame::Host;
-    use midflight_wire::{Assign, Assignment, NoOp, Submit, SubmitAck, TaskInfo, Wait as Waits, counting, packet};
+    use midflight_wire::tasks::{Assign, Assignment, NoOp, Submit, SubmitAck, TaskInfo, Wait as Waits};
+    use midflight_wire::{counting, packet};
     use zerocopy::FromZeros;
 
     const EPOCH: u32 = 7;

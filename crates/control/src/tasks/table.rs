@@ -58,7 +58,7 @@ impl ProgramTable for TasksTable {
         within("tasks.slots", bounds.slots, 1..=1 << 20)?;
         within("tasks.clients", bounds.clients, 1..=1 << 20)?;
         within("tasks.places", bounds.places, 1..=65_536)?;
-        within("tasks.levels", bounds.levels, 1..=u32::from(midflight_wire::LEVELS))?;
+        within("tasks.levels", bounds.levels, 1..=u32::from(midflight_wire::tasks::LEVELS))?;
         let [lease, slot_idle, client_idle, cookie] =
             [bounds.lease_ns, bounds.slot_idle_ns, bounds.client_idle_ns, bounds.cookie_ns].map(Duration::from_nanos);
         within_time("tasks.lease", lease, "100ms", "1h")?;

@@ -15,7 +15,8 @@ use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
 use crate::raw::RawDatagram;
 use crate::{Native, Out};
 use midflight_endpoint::{Nanos, SECOND};
-use midflight_wire::{Address, Header, Operation};
+use midflight_wire::tasks::Operation;
+use midflight_wire::{Address, Header};
 use zerocopy::FromBytes;
 
 /// The tasks program.

@@ -1,9 +1,8 @@
 //! T11: checks a datagram before it changes anything.
 
 use crate::{Stats, Verdict};
-use midflight_wire::{
-    Header, MAGIC, Operation, Packet, Reject, Submit, TaskInfo, VERSION, VERSION_OPERATION, Version, parse,
-};
+use midflight_wire::tasks::{Operation, Packet, Submit, TaskInfo, parse};
+use midflight_wire::{Header, MAGIC, Reject, VERSION, VERSION_OPERATION, Version};
 use zerocopy::FromBytes;
 
 /// Reads a datagram for a switch with this many levels, and counts it under its operation. BAD_VERSION must be answered by VERSION.

@@ -1,7 +1,7 @@
 //! Counts of the tasks program: `struct mf_tasks_stats`.
 
 use super::Verdict;
-use midflight_wire::{LEVELS, Operation};
+use midflight_wire::tasks::{LEVELS, Operation};
 use zerocopy::FromZeros;
 
 /// `MF_OP_END`: operations are numbered from 1.

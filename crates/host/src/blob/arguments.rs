@@ -2,7 +2,7 @@
 
 use super::{FetchError, Fetcher};
 use crate::driver::lock;
-use midflight_wire::{ARGUMENT_BLOB_MAX, BlobRef};
+use midflight_wire::tasks::{ARGUMENT_BLOB_MAX, BlobRef};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

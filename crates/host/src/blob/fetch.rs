@@ -5,7 +5,7 @@ use super::format::{Answer, Greeting, Request, STATUS_OK, STATUS_REFUSED};
 use crate::driver::lock;
 use crate::spill::{SpillError, SpillFile};
 use midflight_tasks::blob::{Asked, BlobSecret, Ends};
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

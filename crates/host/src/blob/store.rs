@@ -6,7 +6,7 @@ use crate::driver::lock;
 use crate::spill::SpillRoom;
 use midflight_connections::Connections;
 use midflight_tasks::blob::BlobSecret;
-use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use midflight_wire::tasks::{BlobRef, RESULT_BLOB_MAX};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};

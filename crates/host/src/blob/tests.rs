@@ -7,7 +7,7 @@ use super::format::{Answer, Greeting, Request, STATUS_OK};
 use super::*;
 use midflight_connections::testing::{PATIENCE, connect};
 use midflight_tasks::blob::{Asked, BlobSecret, Ends};
-use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use midflight_wire::tasks::{BlobRef, RESULT_BLOB_MAX};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use crate::spill::SpillRoom;
 use midflight_tasks::client::{CancelledHow, Client, Event, LostWhy, Outcome, TaskKey};
-use midflight_wire::{BlobRef, Status};
+use midflight_wire::tasks::{BlobRef, Status};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::Client;
 use crate::blob::BlobLease;
 use crate::error::Error;
-use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use midflight_wire::tasks::{BlobRef, RESULT_BLOB_MAX};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -20,7 +20,7 @@ use crate::workers::Workers;
 use midflight_tasks::executor::{self as protocol, AHEAD_MAX, BUNDLES_MAX, ExecutorConfig, WAITING_MAX};
 use midflight_tasks::place::place_id;
 use midflight_tasks::resources::RESOURCE_BITS;
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use std::fmt::Display;
 #[cfg(feature = "async")]
 use std::future::Future;

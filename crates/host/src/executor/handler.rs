@@ -17,7 +17,7 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::functions::{Began, SLEEP};
-use midflight_wire::{RESULT_BLOB_MAX, RESULT_MAX, Status as EndStatus};
+use midflight_wire::tasks::{RESULT_BLOB_MAX, RESULT_MAX, Status as EndStatus};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

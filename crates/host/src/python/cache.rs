@@ -6,7 +6,7 @@ use super::memory::{Memory, Reserved};
 use crate::blob::Fetcher;
 use crate::cancellation::CancellationToken;
 use crate::driver::lock;
-use midflight_wire::{BlobRef, RESULT_BLOB_MAX};
+use midflight_wire::tasks::{BlobRef, RESULT_BLOB_MAX};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

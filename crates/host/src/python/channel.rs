@@ -19,7 +19,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// Repeated, because a worker ignores SIGINT while it unpickles or imports.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(100);
 /// Longest answer: that of a result by reference.
-const ANSWER_MAX: u64 = midflight_wire::RESULT_BLOB_MAX as u64;
+const ANSWER_MAX: u64 = midflight_wire::tasks::RESULT_BLOB_MAX as u64;
 const BUFFER_BYTES: usize = 16 << 10;
 /// Largest part of an answer that is allocated in advance.
 const FIRST_ALLOCATION: usize = 1 << 20;

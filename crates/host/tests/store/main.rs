@@ -5,8 +5,8 @@
 mod direct;
 mod world;
 
-use midflight_host::store::replica::{ReplicaOrder, ReplicaProcess};
 use midflight_host::Error;
+use midflight_host::store::replica::{ReplicaOrder, ReplicaProcess};
 use midflight_host::store::{Answer, Cas, Operation, Reached, StoreClient, StoreError};
 use midflight_store::replica::Role;
 use std::net::UdpSocket;

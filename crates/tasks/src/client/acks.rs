@@ -1,7 +1,8 @@
 //! The queue of COMPLETE_ACKs: one packet per executor and turn.
 
 use crate::proof::Token;
-use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion};
+use midflight_wire::Builder;
+use midflight_wire::tasks::{AckState, COMPLETE_MAX, CompleteAck, Completed, Completion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -67,7 +68,7 @@ impl Acks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_wire::{Packet, parse};
+    use midflight_wire::tasks::{Packet, parse};
 
     #[test]
     fn acks_of_a_turn_leave_in_one_packet_per_executor() {

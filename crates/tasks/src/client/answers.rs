@@ -7,7 +7,8 @@ use super::table::{Cancel, State};
 use super::{CancelledHow, Client, Event};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{CancelAck, Header, Holder, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
+use midflight_wire::tasks::{CancelAck, Holder, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck};
+use midflight_wire::{Header, VERSION};
 use std::net::SocketAddr;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

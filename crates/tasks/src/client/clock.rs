@@ -4,7 +4,7 @@ use super::Client;
 use super::in_flight::Cancellation;
 use super::table::{Cancel, List, State};
 use midflight_endpoint::Nanos;
-use midflight_wire::PROBE_MAX;
+use midflight_wire::tasks::PROBE_MAX;
 
 impl Client {
     pub(super) fn is_watching(&self) -> bool {

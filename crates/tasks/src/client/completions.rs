@@ -8,7 +8,7 @@ use super::{CancelledHow, Client, Event, LostWhy, Outcome, TaskTiming};
 use crate::mutants::planted;
 use crate::proof::Token;
 use midflight_endpoint::Nanos;
-use midflight_wire::{AckState, BlobRef, Complete, Completion, Completions, Status};
+use midflight_wire::tasks::{AckState, BlobRef, Complete, Completion, Completions, Status};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// 64 random bits that identify this process to switches. Secret: with them anyone can send packets in its name. The bit
-    /// [`midflight_wire::DURABLE`] keeps the client's tasks running while it is silent (T14).
+    /// [`midflight_wire::tasks::DURABLE`] keeps the client's tasks running while it is silent (T14).
     pub identity: u64,
     /// Seeds the client's random choices: first sequence, jitter.
     pub seed: u64,

@@ -3,7 +3,7 @@
 use super::Client;
 use super::switches::Again;
 use midflight_endpoint::Nanos;
-use midflight_wire::Cookie;
+use midflight_wire::tasks::Cookie;
 use std::net::SocketAddr;
 
 impl Client {

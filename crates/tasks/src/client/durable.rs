@@ -7,7 +7,7 @@ use super::table::{Cancel, List, Name, Record, State};
 use super::{Client, ClientConfig, ConfigError, Event, TaskKey};
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 

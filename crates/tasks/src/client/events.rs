@@ -2,7 +2,7 @@
 
 use super::{Saved, TaskKey};
 use midflight_endpoint::Nanos;
-use midflight_wire::{BlobRef, Status};
+use midflight_wire::tasks::{BlobRef, Status};
 use std::net::SocketAddr;
 use std::sync::Arc;
 

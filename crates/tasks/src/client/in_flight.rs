@@ -6,7 +6,7 @@
 use super::table::Name;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::RoundTrip;
-use midflight_wire::{Cancel, Submit};
+use midflight_wire::tasks::{Cancel, Submit};
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use super::in_flight::Cancellation;
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::PROBE_MAX;
+use midflight_wire::tasks::PROBE_MAX;
 
 /// A PROBE about at most 32 tasks. Only one is outstanding; it is repeated until answered.
 pub(super) struct Probe {

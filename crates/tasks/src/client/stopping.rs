@@ -8,7 +8,8 @@ use super::in_flight::Cancellation;
 use super::table::{Cancel, CountingMap, Name, State};
 use crate::mutants::planted;
 use midflight_endpoint::{Deadlines, Nanos};
-use midflight_wire::{Builder, CANCEL_MAX, Stop};
+use midflight_wire::Builder;
+use midflight_wire::tasks::{CANCEL_MAX, Stop};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 

@@ -5,7 +5,7 @@
 use super::TaskKey;
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
-use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
+use midflight_wire::tasks::{SUBMIT_MAX, TaskInfo, TaskName};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
-use midflight_wire::{
+use midflight_wire::tasks::{
     APPENDED, APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo,
 };
 use std::sync::Arc;

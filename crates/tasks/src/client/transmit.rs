@@ -4,7 +4,8 @@ use super::in_flight::{Cancellation, Held, Request};
 use super::table::{List, State};
 use super::{Client, Event};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, CANCEL_MAX, Cancel, PACKET_MAX, Preference, Probe, SUBMIT_MAX, Submit, TaskInfo};
+use midflight_wire::tasks::{CANCEL_MAX, Cancel, Preference, Probe, SUBMIT_MAX, Submit, TaskInfo};
+use midflight_wire::{Builder, PACKET_MAX};
 use std::net::SocketAddr;
 
 impl Client {

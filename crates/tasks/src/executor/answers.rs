@@ -5,10 +5,11 @@ use super::slots::{Kind, Name, State};
 use super::{Event, Executor, Run};
 use crate::mutants::planted;
 use midflight_endpoint::{Nanos, serial};
-use midflight_wire::{
-    APPENDED_MAX, Appendix, Assign, Assignment, Completed, Cookie, NoOp, PACKET_MAX, Reason, Registered, Released,
-    Reset, RunName, SlotName, VERSION, Wait,
+use midflight_wire::tasks::{
+    APPENDED_MAX, Appendix, Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, RunName,
+    SlotName, Wait,
 };
+use midflight_wire::{PACKET_MAX, VERSION};
 
 /// Bytes of the longest assignment.
 const ASSIGNMENT_MAX: usize = size_of::<Assignment>() + APPENDED_MAX;

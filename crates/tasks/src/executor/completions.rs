@@ -7,7 +7,8 @@ use super::timers::{RoundTrip, Timers};
 use super::{Event, ExecutorConfig, Output, RunKey};
 use crate::proof::Token;
 use midflight_endpoint::Nanos;
-use midflight_wire::{AckState, Builder, Complete, Completed, Completion, Status};
+use midflight_wire::Builder;
+use midflight_wire::tasks::{AckState, Complete, Completed, Completion, Status};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 

@@ -2,7 +2,7 @@
 
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::{MS, Nanos};
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;

@@ -40,7 +40,8 @@ use ahead::Ahead;
 use completions::{Completions, Recipient};
 use link::Link;
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::{Builder, Completion, Keepalive, Packet, RESULT_MAX, Reason, Reject, Status, Wait, parse};
+use midflight_wire::tasks::{Completion, Keepalive, Packet, RESULT_MAX, Reason, Status, Wait, parse};
+use midflight_wire::{Builder, Reject};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use register::Registrar;
@@ -242,7 +243,7 @@ impl Executor {
         };
         let (by_reference, result_length) = match &result {
             Output::Inline(bytes) => (0, bytes.len() as u16),
-            Output::ByReference(_) => (1, size_of::<midflight_wire::BlobRef>() as u16),
+            Output::ByReference(_) => (1, size_of::<midflight_wire::tasks::BlobRef>() as u16),
         };
         let held_us = end.started.saturating_sub(held.arrived) / 1000;
         let completion = Completion {

@@ -4,7 +4,8 @@
 use super::ExecutorConfig;
 use super::link::Link;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered, SLOT_PLACES, SlotKind};
+use midflight_wire::Builder;
+use midflight_wire::tasks::{Cookie, REGISTER_MAX, Reason, Register, Registered, SLOT_PLACES, SlotKind};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use crate::proof::Token;
 use crate::resources::RESOURCE_BITS;
 use midflight_endpoint::Nanos;
-use midflight_wire::{BlobRef, Status, TaskInfo};
+use midflight_wire::tasks::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub struct End {
 /// A result, inline or by reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// At most [`midflight_wire::RESULT_MAX`] bytes.
+    /// At most [`midflight_wire::tasks::RESULT_MAX`] bytes.
     Inline(Vec<u8>),
     /// The driver serves it over TCP until [`Event::Settled`].
     ByReference(BlobRef),

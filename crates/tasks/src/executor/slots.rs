@@ -16,7 +16,7 @@ use bundles::Pool;
 pub(super) use census::{Census, Kind};
 use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Assignment, RunName, SlotName, Wait};
+use midflight_wire::tasks::{Assignment, RunName, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -17,7 +17,7 @@
 //! | 16 each | blobs of the shared arguments |
 //! | rest | the calls: `python/midflight/_entries.py` has their form |
 
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use std::time::Duration;
 use zerocopy::FromZeros;
 

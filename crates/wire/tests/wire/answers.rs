@@ -2,6 +2,7 @@
 
 use crate::agreement::{link_text, read, table_after};
 use crate::properties::{Shape, shapes};
+use midflight_wire::tasks::*;
 use midflight_wire::*;
 
 /// Responses to a sender known by its cookie, a slot's sequence, an identity with its address, or a proof. They may exceed the
@@ -70,7 +71,7 @@ fn t13_cookie_answers_whatever_has_a_field_for_one() {
         .filter(|answers| answers.by.iter().any(|answer| answer == "COOKIE"))
         .map(|answers| answers.question.replace('_', ""))
         .collect();
-    let of_rust: Vec<String> = structures()
+    let of_rust: Vec<String> = midflight_wire::tasks::structures()
         .into_iter()
         .filter(|(name, _, fields)| *name != "Cookie" && fields.iter().any(|field| field.name == "cookie"))
         .map(|(name, ..)| name.to_uppercase())

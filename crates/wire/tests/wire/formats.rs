@@ -85,7 +85,8 @@ fn codes<T: Debug + Copy + Into<u8>>(prefix: &str, all: &[T]) -> impl Iterator<I
 }
 
 fn of_tasks() -> Format {
-    use midflight_wire::*;
+    use midflight_wire::tasks::*;
+    use midflight_wire::{MAGIC, PACKET_MAX, VERSION, VERSION_OPERATION};
     let mut numbers = constants([
         ("MF_MAGIC", u64::from(MAGIC)),
         ("MF_VERSION", u64::from(VERSION)),
@@ -125,7 +126,7 @@ fn of_tasks() -> Format {
         verdict_lists: "MF_COMMON_VERDICTS(X) MF_TASKS_VERDICTS(X)",
         page: "docs/wire.md",
         troubleshooting: "## Verdicts",
-        layouts: layouts(structures()),
+        layouts: layouts([midflight_wire::structures(), structures()].concat()),
         numbers,
         codes: &[
             ("## Operations", "OP"),

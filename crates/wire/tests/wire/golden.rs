@@ -2,6 +2,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p midflight-wire golden` regenerates them.
 
 use crate::owned::Owned;
+use midflight_wire::tasks::*;
 use midflight_wire::*;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -335,9 +336,9 @@ fn golden_every_operation_has_one() {
     let operations: Vec<u8> = samples().iter().map(|(_, _, packet)| packet.encode()[3]).collect();
     let all: Vec<u8> = Operation::ALL.iter().map(|operation| *operation as u8).chain([VERSION_OPERATION]).collect();
     assert_eq!(operations, all);
-    let entries = std::fs::read_dir(path("submit").parent().unwrap()).unwrap();
+    let entries = std::fs::read_dir(path("tasks/submit").parent().unwrap()).unwrap();
     let files = entries.filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
-    assert_eq!(files, all.len(), "tests/golden holds a file that no test reads");
+    assert_eq!(files, all.len(), "tests/golden/tasks holds a file that no test reads");
 }
 
 /// Compares a file with these bytes. With `UPDATE_GOLDEN`, writes it first.
@@ -354,7 +355,7 @@ pub(crate) fn assert_golden(name: &str, comment: &str, bytes: &[u8]) {
 fn golden_packets_are_written_and_read() {
     for (name, comment, packet) in samples() {
         let bytes = packet.encode();
-        assert_golden(name, comment, &bytes);
+        assert_golden(&format!("tasks/{name}"), comment, &bytes);
         let read = parse(&bytes).unwrap_or_else(|reject| panic!("{name}: {reject}"));
         assert_eq!(Owned::from(read), packet, "{name}");
     }

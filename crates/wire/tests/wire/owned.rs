@@ -1,5 +1,6 @@
 //! Owned packets that tests build, compare and encode.
 
+use midflight_wire::tasks::*;
 use midflight_wire::*;
 use zerocopy::IntoBytes;
 

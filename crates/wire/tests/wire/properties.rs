@@ -1,6 +1,7 @@
 //! The parser on random bytes, valid packets, and corrupted packets.
 
 use crate::owned::Owned;
+use midflight_wire::tasks::*;
 use midflight_wire::*;
 use proptest::collection::vec;
 use proptest::prelude::*;

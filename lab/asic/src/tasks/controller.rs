@@ -8,8 +8,9 @@ use super::{AsicConfig, AsicError, name, parser};
 use midflight_dataplane::Cookies;
 use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Stats, Verdict};
-use midflight_wire::{
-    Cancel, Header, Keepalive, Leave, Packet, Probe, Reason, Register, Release, SlotName, TaskName, Wait,
+use midflight_wire::Header;
+use midflight_wire::tasks::{
+    Cancel, Keepalive, Leave, Packet, Probe, Reason, Register, Release, SlotName, TaskName, Wait,
 };
 use std::net::SocketAddr;
 use zerocopy::FromZeros;

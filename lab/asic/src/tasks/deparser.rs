@@ -4,10 +4,11 @@ use super::AsicConfig;
 use super::parser::{Asked, Origin};
 use super::pipeline::Assigned;
 use midflight_dataplane::Datagram;
-use midflight_wire::{
-    Assign, Assignment, Cancel, CancelAck, Cookie, Header, Known, NoOp, Probe, ProbeAck, Reason, Register, Registered,
-    Released, Reset, SlotName, SubmitAck, TaskInfo, Version, Wait, counting, packet,
+use midflight_wire::tasks::{
+    Assign, Assignment, Cancel, CancelAck, Cookie, Known, NoOp, Probe, ProbeAck, Reason, Register, Registered,
+    Released, Reset, SlotName, SubmitAck, TaskInfo, Wait,
 };
+use midflight_wire::{Header, Version, counting, packet};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;

@@ -9,7 +9,8 @@
 //! ```
 //! use midflight_asic::{AsicConfig, AsicTasks, Turn};
 //! use midflight_dataplane::Verdict;
-//! use midflight_wire::{Packet, Submit, TaskInfo, packet, parse};
+//! use midflight_wire::tasks::{Packet, Submit, TaskInfo, parse};
+//! use midflight_wire::packet;
 //!
 //! let mut switch = AsicTasks::new(&AsicConfig::default(), 7, 1)?;
 //! let task = TaskInfo { tid: 100.into(), ..TaskInfo::PLAIN };
@@ -33,7 +34,7 @@ mod slots;
 
 use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Stats, Verdict};
-use midflight_wire::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
+use midflight_wire::tasks::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
 use parser::{Asked, Origin, Sender};
 use pipeline::{Pipeline, Told};
 use slots::Named;

@@ -2,7 +2,7 @@
 
 use super::Inside;
 use super::pipeline::Pipeline;
-use midflight_wire::{BY_REFERENCE, BlobRef, Preference, Retrieve, Submit, TaskInfo, Wait};
+use midflight_wire::tasks::{BY_REFERENCE, BlobRef, Preference, Retrieve, Submit, TaskInfo, Wait};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 /// The payload after the parsed fields. It stays with a packet that recirculates.

@@ -5,7 +5,7 @@ use super::{AsicConfig, Program};
 use midflight_rmt::tasks::published::{self, Empty, Published};
 use midflight_rmt::tasks::safe::{self, Safe};
 use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Words of TDESC in the published program: the function, 16 bytes of argument; index, attempt and length share the last.

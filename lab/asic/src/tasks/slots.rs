@@ -3,7 +3,7 @@
 use super::shares::{Refused, Shares};
 use super::{AsicConfig, SlotEntry};
 use midflight_dataplane::{TICK_SLOTS, Verdict};
-use midflight_wire::{Reason, Register, SlotName};
+use midflight_wire::tasks::{Reason, Register, SlotName};
 use siphasher::sip::SipHasher24;
 use std::collections::HashMap;
 use std::net::SocketAddr;

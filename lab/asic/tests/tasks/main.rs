@@ -6,7 +6,7 @@ mod packets;
 
 use midflight_asic::{AsicConfig, AsicError, AsicTasks, Program};
 use midflight_dataplane::Verdict;
-use midflight_wire::*;
+use midflight_wire::tasks::*;
 use packets::*;
 use std::net::SocketAddr;
 

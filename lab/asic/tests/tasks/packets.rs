@@ -2,6 +2,7 @@
 
 use midflight_asic::{AsicConfig, AsicTasks, Program, Turn};
 use midflight_dataplane::Verdict;
+use midflight_wire::tasks::*;
 use midflight_wire::*;
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U32;

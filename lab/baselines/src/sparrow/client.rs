@@ -4,7 +4,7 @@ use super::retry::Requests;
 use super::wire::{self, Ended, JOB_MAX, Operation, Packet, Part, RECORDS_MAX};
 use super::{ConfigError, RetryConfig};
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::{Status, TaskInfo};
+use midflight_wire::tasks::{Status, TaskInfo};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 

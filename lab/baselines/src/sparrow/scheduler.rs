@@ -11,7 +11,7 @@ use super::sampling::{Sampler, reservations};
 use super::wire::{self, Done, Ended, Given, JOB_MAX, Number, Operation, Packet, Part, RECORDS_MAX};
 use job::{EndedJobs, Job, Reservation};
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::collections::{BTreeMap, HashMap, VecDeque};

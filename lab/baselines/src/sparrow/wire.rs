@@ -10,7 +10,7 @@
 //! | DONE | worker → scheduler | ends of tasks | DONE_ACK |
 //! | ENDED | scheduler → client | ends of tasks | ENDED_ACK |
 
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -81,7 +81,7 @@ layout! {
     pub struct Done {
         /// [`Given::task`].
         pub task: U64,
-        /// A [`midflight_wire::Status`].
+        /// A [`midflight_wire::tasks::Status`].
         pub status: u8,
         /// Zero.
         pub reserved: [u8; 3],
@@ -93,7 +93,7 @@ layout! {
         pub job: U32,
         /// The task's number in the job.
         pub tid: U32,
-        /// A [`midflight_wire::Status`].
+        /// A [`midflight_wire::tasks::Status`].
         pub status: u8,
         /// Zero.
         pub reserved: [u8; 3],

@@ -4,7 +4,7 @@ use super::retry::Requests;
 use super::wire::{self, Done, Given, Number, Operation, Packet, RECORDS_MAX};
 use super::{ConfigError, RetryConfig};
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::{Status, TaskInfo};
+use midflight_wire::tasks::{Status, TaskInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 

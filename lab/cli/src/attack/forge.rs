@@ -3,7 +3,8 @@
 use super::datagram::{Datagram, Flaw};
 use super::listener::Heard;
 use midflight_tasks::functions::{NOOP, function_id};
-use midflight_wire::{Builder, Header, Operation, Submit, TaskInfo, Wait};
+use midflight_wire::tasks::{Operation, Submit, TaskInfo, Wait};
+use midflight_wire::{Builder, Header};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

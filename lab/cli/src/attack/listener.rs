@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use midflight_wire::{PACKET_MAX, Packet, parse};
+use midflight_wire::PACKET_MAX;
+use midflight_wire::tasks::{Packet, parse};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, eth, recv, socket_with, sockopt};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -103,7 +104,8 @@ fn cookie_in(packet: &[u8], switch: SocketAddr) -> Option<Given> {
 mod tests {
     use super::*;
     use crate::attack::datagram::Datagram;
-    use midflight_wire::{Builder, Cookie, Header, Operation};
+    use midflight_wire::tasks::{Cookie, Operation};
+    use midflight_wire::{Builder, Header};
 
     #[test]
     fn a_cookie_of_the_switch_is_taken_from_a_packet_of_either_family() {

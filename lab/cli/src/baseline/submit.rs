@@ -7,7 +7,7 @@ use midflight_tasks::functions::function_id;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::usage;
-use midflight_wire::{ARGUMENT_MAX, Status, TaskInfo};
+use midflight_wire::tasks::{ARGUMENT_MAX, Status, TaskInfo};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -7,10 +7,11 @@ use crate::median::median;
 use anyhow::{Context, Result, ensure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, TasksProgram};
-use midflight_wire::{
-    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOT_PLACES, SLOTS_MAX, SUBMIT_MAX,
-    SlotKind, Submit, TaskInfo, Wait, parse,
+use midflight_wire::tasks::{
+    Operation, Packet, Probe, Register, Retrieve, SLOT_PLACES, SLOTS_MAX, SUBMIT_MAX, SlotKind, Submit, TaskInfo, Wait,
+    parse,
 };
+use midflight_wire::{Address, Builder, Header};
 use std::net::{Ipv4Addr, SocketAddr};
 
 const CLIENT: u64 = 0x00c1_1e27;

@@ -96,7 +96,7 @@ impl Carried {
 
     /// A RETRIEVE for another level.
     pub(super) fn retrieve(level: u32, resources: u32, wait: &Wait) -> Self {
-        let mut carried = Self::new(midflight_wire::Operation::Retrieve as u8);
+        let mut carried = Self::new(midflight_wire::tasks::Operation::Retrieve as u8);
         carried.asker(level, resources, wait, 16);
         carried
     }

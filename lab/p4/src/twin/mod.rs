@@ -12,7 +12,8 @@ use crate::{P4Error, Program};
 use carried::Carried;
 use midflight_rmt::Packet;
 use midflight_rmt::tasks::safe::Task;
-use midflight_wire::{Assign, Assignment, NoOp, Operation, Reset, SubmitAck, TaskInfo, Wait, counting, packet};
+use midflight_wire::tasks::{Assign, Assignment, NoOp, Operation, Reset, SubmitAck, TaskInfo, Wait};
+use midflight_wire::{counting, packet};
 use std::rc::Rc;
 
 /// The reason FULL: the wire's only one for refused tasks.

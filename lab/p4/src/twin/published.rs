@@ -17,7 +17,7 @@ use crate::bmv2::Entered;
 use crate::frame::{IP, MF, UDP, byte, word16, word32};
 use midflight_rmt::tasks::published::{Answer, Config, Empty, Kind, Published, Task as Stored};
 use midflight_rmt::{Machine, Packet, Sent, Target, To, Word};
-use midflight_wire::Operation;
+use midflight_wire::tasks::Operation;
 
 /// Words of TDESC: the function, 16 bytes of argument; index, attempt and length share the last.
 const WORDS: u32 = 6;

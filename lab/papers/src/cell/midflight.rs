@@ -19,7 +19,7 @@ use midflight_sim::{Actor, Birth, Wake};
 use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use rand::RngExt;
 use std::net::SocketAddr;
 

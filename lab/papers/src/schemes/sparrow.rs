@@ -8,7 +8,7 @@ use midflight_baselines::sparrow::{self, client, scheduler, worker};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_sim::Context;
 use midflight_sim::{Actor, Wake};
-use midflight_wire::{Status, TaskInfo};
+use midflight_wire::tasks::{Status, TaskInfo};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;

@@ -4,7 +4,8 @@
 use crate::{Actor, Context, Wake};
 use midflight_asic::{AsicTasks, Counters, Inside, Turn};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Header, Operation, Packet, parse};
+use midflight_wire::Header;
+use midflight_wire::tasks::{Operation, Packet, parse};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;

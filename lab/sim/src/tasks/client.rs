@@ -4,7 +4,7 @@ use super::{Command, Submission, Submissions, TaskEnd, TaskEvent};
 use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Client, Event, Outcome, SubmitError, Task};
-use midflight_wire::Status;
+use midflight_wire::tasks::Status;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;

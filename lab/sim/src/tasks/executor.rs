@@ -5,7 +5,7 @@ use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::mutants::planted;
-use midflight_wire::{SLOT_PLACES, Status};
+use midflight_wire::tasks::{SLOT_PLACES, Status};
 use std::any::Any;
 use std::net::SocketAddr;
 

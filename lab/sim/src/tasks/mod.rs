@@ -23,7 +23,7 @@ pub use event::{History, TaskEnd, TaskEvent};
 
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
-use midflight_wire::RESULT_MAX;
+use midflight_wire::tasks::RESULT_MAX;
 
 /// A user's request to an executor or a client, by [`crate::Action::command`].
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
 use midflight_tasks::executor::{self, Executor, ExecutorConfig};
 use midflight_tasks::mutants::planted;
-use midflight_wire::DURABLE;
+use midflight_wire::tasks::DURABLE;
 use rand::RngExt;
 use std::cell::Cell;
 

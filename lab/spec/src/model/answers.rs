@@ -2,7 +2,8 @@
 //! use), then what follows the ASSIGNs.
 
 use midflight_dataplane::Datagram;
-use midflight_wire::{APPENDED_MAX, Assign, Assignment, PACKET_MAX, SLOTS_MAX, packet};
+use midflight_wire::tasks::{APPENDED_MAX, Assign, Assignment, SLOTS_MAX};
+use midflight_wire::{PACKET_MAX, packet};
 use std::net::SocketAddr;
 
 #[derive(Debug)]

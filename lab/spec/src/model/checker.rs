@@ -3,7 +3,7 @@
 use crate::transcript::{EngineExt, PollingAsic};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TaskTotals, Which};
-use midflight_wire::parse;
+use midflight_wire::tasks::parse;
 use std::net::SocketAddr;
 
 /// An engine that is checked after each call.

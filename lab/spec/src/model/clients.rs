@@ -6,10 +6,11 @@ use super::shares::Refusal;
 use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
-use midflight_wire::{
+use midflight_wire::tasks::{
     Appendix, Cancel, CancelAck, Holder, Preference, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName,
-    WINDOW, counting, packet,
+    WINDOW,
 };
+use midflight_wire::{counting, packet};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 

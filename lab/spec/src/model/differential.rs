@@ -4,7 +4,8 @@ use super::{Checker, Model};
 use crate::transcript::EngineExt;
 use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::{Datagram, Stats, TasksConfig, TasksProgram, Verdict, Which};
-use midflight_wire::{PACKET_MAX, parse};
+use midflight_wire::PACKET_MAX;
+use midflight_wire::tasks::parse;
 use std::net::SocketAddr;
 
 /// An engine and the model after the same input.

@@ -6,10 +6,10 @@ use super::queue::Task;
 use super::shares::Refusal;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
-use midflight_wire::{
-    Header, Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, RunName, SlotName,
-    Stop, Wait, counting, packet,
+use midflight_wire::tasks::{
+    Keepalive, Leave, LeaveHow, Reason, Register, Registered, Release, Released, Reset, RunName, SlotName, Stop, Wait,
 };
+use midflight_wire::{Header, counting, packet};
 use siphasher::sip::SipHasher24;
 use std::collections::BTreeSet;
 use std::hash::Hasher;

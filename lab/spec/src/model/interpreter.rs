@@ -9,10 +9,11 @@ use crate::transcript::PollingAsic;
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::serial::is_later;
-use midflight_wire::{
-    APPENDED, BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, PACKET_MAX, Packet, Preference, Probe,
-    Register, Release, Retrieve, SlotName, Submit, TaskInfo, TaskName, counting, packet, parse,
+use midflight_wire::tasks::{
+    APPENDED, BY_REFERENCE, Cancel, Keepalive, Leave, Operation, Packet, Preference, Probe, Register, Release,
+    Retrieve, SlotName, Submit, TaskInfo, TaskName, parse,
 };
+use midflight_wire::{Header, PACKET_MAX, counting, packet};
 use std::mem::offset_of;
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;

@@ -1,6 +1,6 @@
 //! The interpreter's clients and executors: their addresses and what they remember.
 
-use midflight_wire::SlotName;
+use midflight_wire::tasks::SlotName;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(super) const CLIENTS: usize = 12;

@@ -6,7 +6,7 @@ use super::executors::State;
 use super::tick::{OUT_MAX, TICK_WISHES};
 use super::{Model, suffices};
 use midflight_dataplane::WAIT_BUCKETS;
-use midflight_wire::{APPENDED, Assignment, PATIENCE_MAX, TaskInfo};
+use midflight_wire::tasks::{APPENDED, Assignment, PATIENCE_MAX, TaskInfo};
 
 /// The placement preference of a queued task (T19).
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,8 @@
 use super::Model;
 use super::queue::Task;
 use midflight_dataplane::Verdict;
-use midflight_wire::{APPENDED, Host, Reason, SlotKind, TaskInfo};
+use midflight_wire::Host;
+use midflight_wire::tasks::{APPENDED, Reason, SlotKind, TaskInfo};
 use std::net::SocketAddr;
 
 /// Bytes of an argument in a block, and blocks in a KiB of memory for them.

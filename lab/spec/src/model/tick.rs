@@ -5,7 +5,8 @@ use super::executors::{Slot, State};
 use super::queue::Task;
 use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
-use midflight_wire::{DURABLE, Host};
+use midflight_wire::Host;
+use midflight_wire::tasks::DURABLE;
 
 /// Tasks per tick whose expired patience lets them go anywhere.
 pub(super) const TICK_WISHES: usize = 1024;

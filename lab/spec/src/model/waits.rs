@@ -5,7 +5,8 @@ use super::answers::Answers;
 use super::executors::State;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
-use midflight_wire::{NoOp, Retrieve, Wait, packet};
+use midflight_wire::packet;
+use midflight_wire::tasks::{NoOp, Retrieve, Wait};
 use std::net::SocketAddr;
 
 enum Ahead {

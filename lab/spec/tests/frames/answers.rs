@@ -7,7 +7,8 @@ use crate::shells::{NO_MAC, SECRET, TIME, by_both, counted, flow, handed_over, s
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_dataplane::{Out, Tasks, Verdict};
-use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, Version};
+use midflight_wire::tasks::{Operation, SLOTS_MAX};
+use midflight_wire::{PACKET_MAX, Version};
 use zerocopy::IntoBytes;
 
 const TAGS: [&[Tag]; 4] = [&[], &[(Q, 0x2005)], &[(AD, 0x0fff), (Q, 1)], &[(Q, 7), (Q, 0xe064)]];

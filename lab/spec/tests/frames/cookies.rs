@@ -3,7 +3,8 @@
 use crate::frame::bytes;
 use crate::shells::{SECRET, TIME, config};
 use midflight_dataplane::Cookies;
-use midflight_wire::{MAGIC, Operation};
+use midflight_wire::MAGIC;
+use midflight_wire::tasks::Operation;
 use std::net::SocketAddr;
 
 /// Offset of the identity in SUBMIT, CANCEL, PROBE, REGISTER and COOKIE; its cookie follows.

@@ -1,9 +1,9 @@
 //! Datagrams of clients and executors.
 
-use midflight_wire::{
-    Cancel, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo, TaskName, VERSION,
-    Wait, counting, packet,
+use midflight_wire::tasks::{
+    Cancel, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo, TaskName, Wait,
 };
+use midflight_wire::{VERSION, counting, packet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 

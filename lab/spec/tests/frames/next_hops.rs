@@ -6,7 +6,7 @@ use crate::shells::{OWN_MAC, PEER_MAC, SECRET, TIME, config, flow};
 use crate::stage::{Stage, on_a_stage, on_stage};
 use midflight_dataplane::kernel::Action;
 use midflight_dataplane::{Out, TasksConfig, Verdict};
-use midflight_wire::{Operation, SlotName};
+use midflight_wire::tasks::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
 /// Two slots of one socket retrieve by different paths: the executor has moved, and its older next hop is forgotten.

@@ -8,7 +8,7 @@ use crate::shells::{SECRET, Shells, TIME, config, counted, flow, handed_over, ip
 use midflight_dataplane::Verdict;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_net::{Lab, Place};
-use midflight_wire::{Operation, SlotName};
+use midflight_wire::tasks::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
 /// Kernel programs in a lab's switch with interfaces to two hosts.

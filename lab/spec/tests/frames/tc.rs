@@ -11,7 +11,8 @@ use crate::stage::{Stage, on_a_stage, on_stage};
 use midflight_dataplane::Out;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_net::{Place, SWITCH_IPV4, SWITCH_IPV6};
-use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, VERSION_OPERATION, parse};
+use midflight_wire::tasks::{Operation, SLOTS_MAX, SlotName, parse};
+use midflight_wire::{PACKET_MAX, VERSION_OPERATION};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -26,7 +26,7 @@ fn t11_garbage_and_truncation_change_nothing_and_are_counted() {
 #[test]
 fn t11_operations_that_are_not_for_clients_are_counted() {
     let mut hand = Hand::settled();
-    hand.switch_says(&counting(&midflight_wire::Probe::new(0, 1), 0));
+    hand.switch_says(&counting(&midflight_wire::tasks::Probe::new(0, 1), 0));
     assert_eq!(hand.client.counters().not_for_client, 1);
     assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
 }

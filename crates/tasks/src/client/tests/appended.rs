@@ -1,7 +1,7 @@
 //! Arguments that travel behind the records of a SUBMIT.
 
 use super::*;
-use midflight_wire::BY_REFERENCE;
+use midflight_wire::tasks::BY_REFERENCE;
 use std::sync::Arc;
 
 fn with_argument(length: usize) -> Task {

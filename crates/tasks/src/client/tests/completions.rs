@@ -2,7 +2,7 @@
 
 use super::super::{LostWhy, Outcome};
 use super::*;
-use midflight_wire::AckState;
+use midflight_wire::tasks::AckState;
 
 const DONE: u8 = AckState::Done as u8;
 const FETCHING: u8 = AckState::Fetching as u8;

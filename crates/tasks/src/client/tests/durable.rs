@@ -110,7 +110,7 @@ fn a_result_is_done_for_its_executor_once_it_is_saved() {
     let [Event::Completed { key, result: Outcome::Inline(value), .. }] = &hand.events()[..] else { panic!("once") };
     assert_eq!(value, b"hello");
     hand.client.fetched(hand.now, *key, true);
-    assert_eq!(states(&mut hand), [midflight_wire::AckState::Done as u8]);
+    assert_eq!(states(&mut hand), [midflight_wire::tasks::AckState::Done as u8]);
     assert_eq!(hand.client.open(), 0);
 }
 

@@ -1,7 +1,7 @@
 //! An attacker on the path: it sees what the client sends and what switches answer, and forges packets of all of them.
 
 use super::*;
-use midflight_wire::{Cancel, Known, Probe, Submit, TaskName};
+use midflight_wire::tasks::{Cancel, Known, Probe, Submit, TaskName};
 use rand::RngExt;
 use rand_pcg::Pcg32;
 use std::collections::VecDeque;

@@ -21,10 +21,11 @@ use super::token::Tokens;
 use super::{Argument, CancelledHow, Client, ClientConfig, Event, Task, TaskKey};
 use crate::proof::Token;
 use midflight_endpoint::{Endpoint, MS, Nanos};
-use midflight_wire::{
-    Address, BlobRef, Builder, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck,
-    Reason, Status, SubmitAck, TaskInfo, counting, packet, parse,
+use midflight_wire::tasks::{
+    BlobRef, CancelAck, Complete, Completion, Cookie, Holder, Known, Operation, Packet, ProbeAck, Reason, Status,
+    SubmitAck, TaskInfo, parse,
 };
+use midflight_wire::{Address, Builder, counting, packet};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -84,7 +85,8 @@ enum Sent {
 }
 
 fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
-    let names = |names: &[midflight_wire::TaskName]| names.iter().map(|n| (n.submission.get(), n.index)).collect();
+    let names =
+        |names: &[midflight_wire::tasks::TaskName]| names.iter().map(|n| (n.submission.get(), n.index)).collect();
     match parse(datagram).expect("the client sends well-formed packets") {
         Packet::Submit(fixed, tasks, _, prefers) => {
             assert_eq!(fixed.client.get(), IDENTITY);
@@ -105,7 +107,7 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
             Sent::CompleteAck { to, records: records.iter().map(|r| (r.submission.get(), r.index, r.state)).collect() }
         }
         Packet::Stop(_, names) => {
-            let name = |n: &midflight_wire::RunName| {
+            let name = |n: &midflight_wire::tasks::RunName| {
                 assert_eq!(*n, token(n.submission.get()).run_name(n.submission.get(), n.index), "T13: proven");
                 (n.submission.get(), n.index)
             };

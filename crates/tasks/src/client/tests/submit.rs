@@ -3,7 +3,7 @@
 use super::super::{Argument, ConfigError, LostWhy, SubmitError};
 use super::*;
 use crate::place::Preference;
-use midflight_wire::Submit;
+use midflight_wire::tasks::Submit;
 
 #[test]
 fn tasks_submitted_together_leave_together_by_job_in_order() {
@@ -251,7 +251,7 @@ fn t11_tasks_that_no_switch_would_take_are_refused() {
 #[test]
 fn arguments_are_on_the_wire_what_they_were_given_as() {
     let mut hand = Hand::settled();
-    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
+    let blob = midflight_wire::tasks::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
     let arguments = [Argument::inline(b"abc").unwrap(), Argument::ByReference(blob), Argument::NONE];
     let tasks: Vec<Task> = arguments.iter().map(|argument| Task { argument: argument.clone(), ..task() }).collect();
     hand.client.submit(hand.now, 1, &tasks).unwrap();

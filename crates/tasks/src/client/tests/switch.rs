@@ -150,10 +150,10 @@ impl FakeSwitch {
         let open = (0..).zip(names).filter(|(_, name)| self.tasks.contains_key(name));
         let open = open.fold(0, |bits, (i, _)| bits | 1 << i);
         if self.no_record {
-            return probe_ack_of(midflight_wire::Known::NoRecord, self.epoch, sequence, names.len(), !open);
+            return probe_ack_of(midflight_wire::tasks::Known::NoRecord, self.epoch, sequence, names.len(), !open);
         }
         let Some(client) = &mut self.client else {
-            return probe_ack_of(midflight_wire::Known::No, self.epoch, sequence, names.len(), open);
+            return probe_ack_of(midflight_wire::tasks::Known::No, self.epoch, sequence, names.len(), open);
         };
         if sequence > client.probe {
             (client.probe, client.heard, client.address) = (sequence, now, from);

@@ -7,7 +7,7 @@ use super::super::{LostWhy, Outcome};
 use super::forger::Forger;
 use super::switch::{FakeSwitch, Named, Queued};
 use super::*;
-use midflight_wire::{AckState, BlobRef};
+use midflight_wire::tasks::{AckState, BlobRef};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cmp::Reverse;

@@ -5,7 +5,7 @@ use super::{Kind, Slots, State};
 use crate::executor::{Run, RunKey};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::SLOTS_MAX;
+use midflight_wire::tasks::SLOTS_MAX;
 
 /// Bound of unanswered RETRIEVEs of prefetch waits; beyond it the oldest counts as lost.
 const UNANSWERED_MAX: usize = 64;

@@ -4,7 +4,7 @@
 use super::{Given, Name, Slots, State};
 use crate::executor::Run;
 use midflight_endpoint::Nanos;
-use midflight_wire::Assignment;
+use midflight_wire::tasks::Assignment;
 use std::collections::VecDeque;
 
 /// Assigned tasks that a slot remembers, so that it runs a repeated one only once.

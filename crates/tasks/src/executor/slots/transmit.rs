@@ -5,10 +5,10 @@ use super::ahead::Asked;
 use super::{Slots, State};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{
-    APPENDED_MAX, Assign, Assignment, Builder, Keepalive, Leave, LeaveHow, PACKET_MAX, REGISTER_MAX, Release, Retrieve,
-    SLOTS_MAX,
+use midflight_wire::tasks::{
+    APPENDED_MAX, Assign, Assignment, Keepalive, Leave, LeaveHow, REGISTER_MAX, Release, Retrieve, SLOTS_MAX,
 };
+use midflight_wire::{Builder, PACKET_MAX};
 
 /// Waits in a RETRIEVE of prefetch waits that repeats one: as many as an ASSIGN has room for, whatever is appended to it.
 const REPEATS_MAX: usize = (PACKET_MAX - size_of::<Assign>()) / (size_of::<Assignment>() + APPENDED_MAX);

@@ -1,7 +1,7 @@
 //! Prefetch: when, in which order tasks start, and what is returned. The test acts as the switch, with a round trip of 80 us.
 
 use super::*;
-use midflight_wire::{LeaveHow, SlotKind};
+use midflight_wire::tasks::{LeaveHow, SlotKind};
 
 const ROUND_TRIP: Nanos = 80_000;
 const RUN_TIME: Nanos = 20_000;

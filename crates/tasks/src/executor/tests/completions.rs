@@ -1,7 +1,7 @@
 //! Delivery of results to clients.
 
 use super::*;
-use midflight_wire::BlobRef;
+use midflight_wire::tasks::BlobRef;
 use zerocopy::{FromBytes, IntoBytes};
 
 fn completes(world: &World) -> Vec<Complete> {

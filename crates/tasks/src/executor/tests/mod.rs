@@ -16,11 +16,11 @@ use super::link::ANSWERABLE;
 use super::*;
 use crate::proof::Token;
 use midflight_endpoint::MS;
-use midflight_wire::{
-    AckState, Address, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, PACKET_MAX,
-    REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, RunName, SLOTS_MAX as WAITS_MAX, SlotName,
-    Stop, TaskInfo, counting, packet,
+use midflight_wire::tasks::{
+    AckState, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, REGISTER_MAX, Reason,
+    Register, Registered, Released, Reset, Retrieve, RunName, SLOTS_MAX as WAITS_MAX, SlotName, Stop, TaskInfo,
 };
+use midflight_wire::{Address, PACKET_MAX, counting, packet};
 
 pub(super) const EPOCH: u32 = 0xE90C;
 pub(super) const TOKEN: u64 = 77;

@@ -1,7 +1,7 @@
 //! Runs that wait for other tasks lend their slots to spares until they continue.
 
 use super::*;
-use midflight_wire::SlotKind;
+use midflight_wire::tasks::SlotKind;
 
 /// An executor without prefetch with up to `waiting` waiting runs. Its ordinary slots are registered.
 fn executor(slots: u32, waiting: u32) -> World {

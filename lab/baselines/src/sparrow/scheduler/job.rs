@@ -1,6 +1,6 @@
 //! A scheduler's records of jobs and reservations.
 
-use midflight_wire::TaskInfo;
+use midflight_wire::tasks::TaskInfo;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

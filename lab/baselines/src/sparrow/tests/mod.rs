@@ -4,7 +4,7 @@ use super::client::Event as ClientEvent;
 use super::worker::Event as Work;
 use super::*;
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::{Status, TaskInfo};
+use midflight_wire::tasks::{Status, TaskInfo};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64;

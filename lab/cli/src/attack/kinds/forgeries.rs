@@ -2,11 +2,12 @@
 //! values where the protocol does.
 
 use crate::attack::forge::{Forge, task};
-use midflight_wire::{
-    AckState, Address, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie,
-    Header, Keepalive, Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release,
-    Released, Reset, Retrieve, RunName, SLOT_PLACES, SlotKind, SlotName, Status, Stop, SubmitAck, TaskName,
+use midflight_wire::tasks::{
+    AckState, Assign, Assignment, Cancel, CancelAck, Complete, CompleteAck, Completed, Completion, Cookie, Keepalive,
+    Known, Leave, LeaveHow, NoOp, Operation, Probe, ProbeAck, Reason, Register, Registered, Release, Released, Reset,
+    Retrieve, RunName, SLOT_PLACES, SlotKind, SlotName, Status, Stop, SubmitAck, TaskName,
 };
+use midflight_wire::{Address, Header};
 use rand::RngExt;
 
 /// No function of a campaign returns this: a caller that gets it was deceived.

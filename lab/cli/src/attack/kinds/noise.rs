@@ -2,7 +2,8 @@
 
 use crate::attack::datagram::Flaw;
 use crate::attack::forge::Forge;
-use midflight_wire::{Header, Operation, PACKET_MAX, Version};
+use midflight_wire::tasks::Operation;
+use midflight_wire::{Header, PACKET_MAX, Version};
 use rand::RngExt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zerocopy::IntoBytes;

@@ -1,8 +1,9 @@
 //! Floods of public requests, with the attacker's own identities.
 
 use crate::attack::forge::{Forge, NOBODY_HAS};
-use midflight_wire::{
-    Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, SLOT_PLACES, SlotKind, TaskName,
+use midflight_wire::Header;
+use midflight_wire::tasks::{
+    Cancel, Keepalive, Operation, Probe, Register, Release, Retrieve, SLOT_PLACES, SlotKind, TaskName,
 };
 use rand::RngExt;
 use std::net::SocketAddr;

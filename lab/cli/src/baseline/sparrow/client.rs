@@ -5,7 +5,7 @@ use midflight_baselines::sparrow::{Client, ClientConfig};
 use midflight_endpoint::Nanos;
 use midflight_host::parts::{Driver, Handler, Socket, Waker, local_for};
 use midflight_host::{Error, clock};
-use midflight_wire::{Status, TaskInfo};
+use midflight_wire::tasks::{Status, TaskInfo};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

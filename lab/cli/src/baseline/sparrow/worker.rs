@@ -4,7 +4,7 @@ use midflight_baselines::sparrow::{Worker, WorkerConfig};
 use midflight_endpoint::Nanos;
 use midflight_host::parts::{Begun, BuiltIn, Driver, Handler, Socket, Task, Waker};
 use midflight_host::{Error, SocketCounts, clock};
-use midflight_wire::Status;
+use midflight_wire::tasks::Status;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;

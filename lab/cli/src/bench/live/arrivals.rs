@@ -9,7 +9,7 @@ use midflight_endpoint::Nanos;
 use midflight_host::{Client, Job, JobHandle};
 use midflight_papers::calibration::CLIENT_LATE_NS;
 use midflight_tasks::functions::{Began, SLEEP, function_id};
-use midflight_wire::{ARGUMENT_MAX, Status, TaskInfo};
+use midflight_wire::tasks::{ARGUMENT_MAX, Status, TaskInfo};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::sync::atomic::AtomicBool;

@@ -5,7 +5,7 @@ use super::trial::Trial;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
-use midflight_wire::PROBE_MAX;
+use midflight_wire::tasks::PROBE_MAX;
 
 /// Interval at which an endpoint that failed over probes its preferred switch.
 const RETURN_EVERY: Nanos = 1_000 * MS;

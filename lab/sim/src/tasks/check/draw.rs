@@ -4,7 +4,7 @@ use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSp
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use midflight_tasks::resources::RESOURCE_BITS;
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -4,7 +4,8 @@
 use crate::Context;
 use crate::{Actor, Wake};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, counting, packet, parse};
+use midflight_wire::tasks::{Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, parse};
+use midflight_wire::{counting, packet};
 use rand::RngExt;
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -2,7 +2,8 @@
 //! fields.
 
 use crate::check::Craft;
-use midflight_wire::{Header, Operation, Packet, Reset, parse, structures};
+use midflight_wire::tasks::{Operation, Packet, Reset, parse};
+use midflight_wire::{Header, structures};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::mem::offset_of;

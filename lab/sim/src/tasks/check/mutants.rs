@@ -35,7 +35,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(24, "busy-uncounted", "crates/tasks/src/executor/mod.rs", 1000),
     Mutant::new(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
-    Mutant::new(27, "packet-beyond-bound", "crates/wire/src/builder.rs", 1000),
+    Mutant::new(27, "packet-beyond-bound", "crates/wire/src/tasks/builder.rs", 1000),
     Mutant::new(28, "one-worker-too-many", "crates/tasks/src/executor/slots.rs", 1000),
     Mutant::new(29, "done-told-as-return", "crates/tasks/src/executor/slots/ahead.rs", 1000),
     Mutant::new(30, "given-back-and-kept", "crates/tasks/src/executor/slots/ahead.rs", 1000),

@@ -17,7 +17,7 @@ use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_tasks::place::Preference;
-use midflight_wire::{APPENDED_MAX, ARGUMENT_MAX};
+use midflight_wire::tasks::{APPENDED_MAX, ARGUMENT_MAX};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

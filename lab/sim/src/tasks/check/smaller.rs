@@ -2,7 +2,7 @@
 
 use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, drop_from, forget};
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 
 pub(super) const PASSES: &[Pass<Trial>] = &[
     drop_faults,

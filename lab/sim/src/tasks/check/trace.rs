@@ -3,7 +3,8 @@
 use crate::check::Trace;
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::Turn;
-use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
+use midflight_wire::Header;
+use midflight_wire::tasks::{Assignment, Packet, SlotName, TaskName, Wait, parse};
 use std::fmt::Write;
 use std::net::SocketAddr;
 

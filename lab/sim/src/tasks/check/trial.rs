@@ -6,7 +6,7 @@ use midflight_dataplane::TasksConfig;
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::{AHEAD_MAX, AHEAD_SPAN_MAX, BUNDLES_MAX, WAITING_MAX};
 use midflight_tasks::resources::RESOURCE_BITS;
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use serde::{Deserialize, Serialize};
 
 /// An hour: the latest event and the longest duration.

@@ -4,7 +4,7 @@ use super::super::words::{items, number, parse_mask};
 use super::context::Context;
 use super::names::Endpoint;
 use crate::transcript::Every;
-use midflight_wire::SLOT_PLACES;
+use midflight_wire::tasks::SLOT_PLACES;
 use std::net::SocketAddr;
 
 pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;

@@ -5,10 +5,11 @@ use super::changes::{self, Changes};
 use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
-use midflight_wire::{
+use midflight_wire::tasks::{
     APPENDED, BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, LeaveHow, Preference, Probe, Register,
-    Release, Retrieve, SlotKind, SlotName, Submit, TaskInfo, TaskName, Wait, counting, packet,
+    Release, Retrieve, SlotKind, SlotName, Submit, TaskInfo, TaskName, Wait,
 };
+use midflight_wire::{counting, packet};
 use zerocopy::{Immutable, IntoBytes};
 
 pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str, Sending), String> {

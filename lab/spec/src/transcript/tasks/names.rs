@@ -1,7 +1,7 @@
 //! Names of participants, and of slots that an engine numbered at random.
 
 use crate::model::stop_proof;
-use midflight_wire::{DURABLE, Packet, RunName, SlotName, parse};
+use midflight_wire::tasks::{DURABLE, Packet, RunName, SlotName, parse};
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]

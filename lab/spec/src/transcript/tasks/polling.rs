@@ -3,7 +3,8 @@
 use midflight_asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
 use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
-use midflight_wire::{Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, packet, parse};
+use midflight_wire::packet;
+use midflight_wire::tasks::{Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
 use std::cell::RefCell;
 use std::mem::offset_of;
 use std::net::SocketAddr;

@@ -4,10 +4,10 @@ use super::super::words::{bits, mask};
 use super::context::Context;
 use super::names::{Names, Token};
 use midflight_dataplane::Stats;
-use midflight_wire::{
-    APPENDED, Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, RunName,
-    SubmitAck, VERSION, Wait, parse,
+use midflight_wire::tasks::{
+    APPENDED, Assignment, BY_REFERENCE, Known, LEVELS, Packet, Reason, Registered, RunName, SubmitAck, Wait, parse,
 };
+use midflight_wire::{Header, PACKET_MAX, VERSION};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
@@ -177,7 +177,7 @@ fn wait_list(waits: &[Wait], to: SocketAddr, names: &Names) -> String {
     waits.join(", ")
 }
 
-fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) -> String {
+fn slot_list(slots: &[midflight_wire::tasks::SlotName], to: SocketAddr, names: &Names) -> String {
     let called: Vec<_> = slots.iter().map(|slot| names.call(to, slot.slot.get(), slot.generation.get())).collect();
     called.join(", ")
 }

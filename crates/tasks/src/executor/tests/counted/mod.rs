@@ -1,7 +1,7 @@
 //! T18, counted resources: offers, bundles and withdrawn waits. The test acts as the switch.
 
 use super::*;
-use midflight_wire::LeaveHow;
+use midflight_wire::tasks::LeaveHow;
 
 /// The first resource has two bundles; the third is not counted.
 const GPU: u8 = 1;

@@ -6,7 +6,8 @@ use crate::check::{Broken, Checked, Rule, holds};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TaskTotals, Verdict};
 use midflight_spec::model::Model;
-use midflight_wire::{Assignment, Header, Operation, Packet, parse};
+use midflight_wire::Header;
+use midflight_wire::tasks::{Assignment, Operation, Packet, parse};
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
