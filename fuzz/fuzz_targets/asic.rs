@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_spec::model::interpret_asic;
+use midflight_spec::tasks::interpret_asic;
 
 fuzz_target!(|input: &[u8]| {
     if let Err(what) = interpret_asic(input) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_spec::model::{EPOCH, interpret};
+use midflight_spec::tasks::{EPOCH, interpret};
 use midflight_spec::transcript::CheckedNative;
 
 fuzz_target!(|input: &[u8]| {

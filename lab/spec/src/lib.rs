@@ -1,6 +1,6 @@
 //! Reference models of the three programs, and transcripts that every engine must reproduce.
 //!
-//! - [`model`]: what the tasks protocol demands for each packet; also turns fuzzing input into random traffic and
+//! - [`tasks`]: what the tasks protocol demands for each packet; also turns fuzzing input into random traffic and
 //!   compares an engine with the model on it.
 //! - [`store`]: the store program's model, a protocol model for exhaustive search, and the linearizability check.
 //! - [`cache`]: what a NetRS operator must do with each packet, and a protocol model of controllers and operators.
@@ -9,6 +9,6 @@
 //! Only tests, fuzzers, the fault campaign and `midflight-lab check` use this crate.
 
 pub mod cache;
-pub mod model;
 pub mod store;
+pub mod tasks;
 pub mod transcript;

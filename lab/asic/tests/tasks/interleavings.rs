@@ -3,7 +3,7 @@
 use crate::packets::{address, retrieve, slots, submit, switch, task};
 use midflight_asic::{AsicTasks, Inside, Program, Turn};
 use midflight_dataplane::Verdict;
-use midflight_spec::model::interpret_asic;
+use midflight_spec::tasks::interpret_asic;
 use midflight_wire::tasks::{Packet, SlotName, Wait, parse};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

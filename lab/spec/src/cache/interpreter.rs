@@ -4,7 +4,7 @@
 //! Clients, servers and two other operators send mostly valid packets; sometimes they repeat, forge or corrupt them.
 
 use super::model::Model;
-use crate::model::bytes::Bytes;
+use crate::tasks::bytes::Bytes;
 use crate::transcript::EngineExt;
 use midflight_dataplane::cache::{CacheConfig, CacheProgram, Rule, RuleOrder, Stats, TIERS_MAX, Verdict};
 use midflight_dataplane::program::{Class, Engine, Verdict as _};

@@ -4,7 +4,7 @@
 //! Three replicas and three clients send mostly valid packets; sometimes they repeat, delay, forge or corrupt them.
 
 use super::model::Model;
-use crate::model::bytes::Bytes;
+use crate::tasks::bytes::Bytes;
 use crate::transcript::EngineExt;
 use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::store::{NewSet, Policy, ReplyCheck, SetOrder, Stats, StoreConfig, StoreProgram, Verdict};

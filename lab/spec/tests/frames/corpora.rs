@@ -6,7 +6,7 @@ use crate::shells::{config, lab, peer, shells};
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::program::Engine;
 use midflight_net::Place;
-use midflight_spec::model::{EPOCH, interpret};
+use midflight_spec::tasks::{EPOCH, interpret};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use crate::files::{Run, assert_same, cites, read_all, rewrite};
 use midflight_dataplane::TasksConfig;
-use midflight_spec::model::Model;
+use midflight_spec::tasks::Model;
 use midflight_spec::transcript::{AnyEngine, CheckedNative, PollingAsic, TasksVocabulary, run, run_asic};
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! Names of participants, and of slots that an engine numbered at random.
 
-use crate::model::stop_proof;
+use crate::tasks::stop_proof;
 use midflight_wire::tasks::{DURABLE, Packet, RunName, SlotName, parse};
 use std::net::SocketAddr;
 

@@ -5,7 +5,7 @@ use super::super::trace::describe;
 use crate::check::{Broken, Checked, Rule, holds};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TaskTotals, Verdict};
-use midflight_spec::model::Model;
+use midflight_spec::tasks::Model;
 use midflight_wire::Header;
 use midflight_wire::tasks::{Assignment, Operation, Packet, parse};
 use std::collections::BTreeMap;

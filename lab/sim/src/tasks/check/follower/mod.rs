@@ -14,7 +14,7 @@ use differences::{Difference, assignments};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Out, Stats, TICK_SLOTS, Verdict};
 use midflight_endpoint::Nanos;
-use midflight_spec::model::{Given, Model, SlotState, SlotView};
+use midflight_spec::tasks::{Given, Model, SlotState, SlotView};
 use midflight_wire::PACKET_MAX;
 use midflight_wire::tasks::{LeaveHow, Packet, parse};
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ mod common;
 
 use common::add;
 use midflight_dataplane::{Stats, Verdict};
-use midflight_spec::model::{EPOCH, interpret};
+use midflight_spec::tasks::{EPOCH, interpret};
 use midflight_spec::transcript::CheckedNative;
 
 const SECRET: u128 = 1;

@@ -3,7 +3,7 @@
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, TasksProgram, Which};
-use midflight_spec::model::{Checker, Differential};
+use midflight_spec::tasks::{Checker, Differential};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
 use midflight_wire::tasks::{
     Packet, Preference, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotName, Submit, TaskInfo,
