@@ -8,9 +8,12 @@
 //! | [`keyspace`] | maps keys to replica groups and servers |
 //! | [`select`] | the selectors |
 //! | [`rsnode`] | an operator's selector process |
+//! | `control` | which operators select: the controller, and the keepers that obey it (feature `control`) |
 
 pub mod backend;
 pub mod client;
+#[cfg(feature = "control")]
+pub mod control;
 pub mod keyspace;
 pub mod rsnode;
 pub mod select;

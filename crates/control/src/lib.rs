@@ -8,7 +8,7 @@
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`watch`]: live views of it;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
-//! - [`tasks`], [`store`]: the table and the metrics of a program each; [`cache`]: also the controller of its network.
+//! - [`tasks`], [`store`]: the table and the metrics of a program each; [`cache`]: also of its controller, clients and agents.
 //!
 //! This crate does not touch the data path: it turns the switch's snapshots into text.
 

@@ -1,8 +1,8 @@
 //! `/status` and metrics of a controller.
 
-use super::controller::{Role, Status};
-use super::network::Network;
 use crate::metrics::{ProcessStatus, ShellCounters, counter, counters, info, named, numbers};
+use midflight_cache::control::controller::{Role, Status};
+use midflight_cache::control::network::Network;
 use midflight_endpoint::MS;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde::{Deserialize, Serialize};
@@ -212,11 +212,12 @@ impl ProcessStatus for ControllerSnapshot {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cache::controller::ControllerConfig;
+    use crate::cache::ControllerFile;
     use crate::cache::table::EXAMPLE_TOML;
-    use crate::cache::{Controller, ControllerFile};
     use crate::file::FileError;
     use crate::metrics::AnySnapshot;
+    use midflight_cache::control::Controller;
+    use midflight_cache::control::controller::ControllerConfig;
     use std::path::Path;
     use std::sync::Arc;
 

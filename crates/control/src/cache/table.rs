@@ -1,10 +1,12 @@
 //! The configuration file of a controller: the network, and how it is controlled.
 
-use super::Network;
-use super::controller::{ControllerConfig, Start};
-use super::network::{Grouping, HostAt, NetworkError, NetworkParts, OperatorAt, ReplicaGroup, ServerAt};
 use crate::config::within_time;
 use crate::file::{self, FileError, within};
+use midflight_cache::control::Network;
+use midflight_cache::control::controller::{ControllerConfig, Start};
+use midflight_cache::control::network::{
+    Grouping, HostAt, NetworkError, NetworkParts, OperatorAt, ReplicaGroup, ServerAt,
+};
 use midflight_cache::keyspace::Keyspace;
 use midflight_dataplane::cache::NUMBERS_MAX;
 use midflight_dataplane::duration::duration;

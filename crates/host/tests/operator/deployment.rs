@@ -1,7 +1,7 @@
 //! Packets meet the rules that a controller deploys.
 
 use crate::world::{World, wait_until};
-use midflight_control::cache::Role;
+use midflight_cache::control::Role;
 use midflight_dataplane::cache::Selection;
 use std::sync::atomic::Ordering::Relaxed;
 

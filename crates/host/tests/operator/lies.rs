@@ -1,10 +1,10 @@
 //! N8: an operator lies to its controller over real streams. Each lie is counted by name, and the others work normally.
 
 use crate::world::{World, greet, secret, wait_until};
-use midflight_control::cache::keeper::Load;
-use midflight_control::cache::secret::End;
-use midflight_control::cache::{Parts, Role, RuleKeeper};
+use midflight_cache::control::keeper::Load;
+use midflight_cache::control::{Parts, Role, RuleKeeper};
 use midflight_dataplane::cache::{Outcome, Rule};
+use midflight_host::cache::operator::secret::End;
 use midflight_host::clock;
 use midflight_wire::cache::control::{self, Ask, ControlMessage, Done, SetNumber, TERM_MAX, Term};
 use std::io::{Read, Write};

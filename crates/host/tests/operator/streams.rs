@@ -1,10 +1,11 @@
 //! N8: faulty streams, from a scripted controller.
 
 use crate::world::{CLIENT, Operator, World, greet, secret, wait_until};
-use midflight_control::cache::order::order;
-use midflight_control::cache::secret::{End, Opener, Sealer};
-use midflight_control::cache::{Role, Secret, TERM_MAX};
+use midflight_cache::control::order::order;
+use midflight_cache::control::{Role, TERM_MAX};
 use midflight_dataplane::cache::{Rule, Selection};
+use midflight_host::cache::operator::Secret;
+use midflight_host::cache::operator::secret::{End, Opener, Sealer};
 use midflight_wire::cache::control::{
     self, Ask, CONTROL_MAGIC, CONTROL_MAX, CONTROL_VERSION, ControlHead, ControlKind, ControlMessage, Set, SetNumber,
     Term,

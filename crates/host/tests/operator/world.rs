@@ -2,15 +2,15 @@
 //! operators recognize hosts.
 
 use midflight_cache::client::{Answer, Client, ClientConfig, Event, Failure, Read};
+use midflight_cache::control::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_cache::control::{ControllerConfig, Network, NetworkParts, Start};
 use midflight_cache::server::{self, Server, ServerConfig};
-use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::cache::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
-use midflight_control::cache::{ControllerConfig, Network, NetworkParts, Secret, Start};
 use midflight_dataplane::cache::{CacheConfig, CacheProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
+use midflight_host::cache::operator::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
 use midflight_host::cache::operator::{
-    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, SelectedBy, Selector,
-    SelectorOptions,
+    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Secret, SelectedBy,
+    Selector, SelectorOptions,
 };
 use midflight_host::clock;
 use midflight_host::{Switch, SwitchBuilder};

@@ -4,7 +4,7 @@ use super::planner::{Planned, Planner};
 use super::streams::Streams;
 use super::{CacheEvent, ControlEvent};
 use crate::{Actor, Context, LinkEvent, Wake};
-use midflight_control::cache::{Controller, Event, Network};
+use midflight_cache::control::{Controller, Event, Network};
 use midflight_endpoint::{Link, Linked, MS, Nanos};
 use midflight_placement::Instance;
 use midflight_placement::failure::Decision;

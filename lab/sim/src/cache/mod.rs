@@ -23,7 +23,7 @@ pub use server::{Condition, ServerActor, Service};
 
 use crate::Context;
 use midflight_cache::client::{Answer, Failure, ReadKey};
-use midflight_control::cache::Event as ControllerEvent;
+use midflight_cache::control::Event as ControllerEvent;
 use midflight_dataplane::cache::Verdict;
 use midflight_placement::Instance;
 use midflight_wire::cache::{Kind, Packet, parse};

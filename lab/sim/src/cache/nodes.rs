@@ -5,10 +5,10 @@ use super::{
 };
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_cache::client::{Client, ClientConfig};
+use midflight_cache::control::{Controller, ControllerConfig, Network};
 use midflight_cache::rsnode::{RsNode, RsNodeConfig};
 use midflight_cache::select::Algorithm;
 use midflight_cache::server::{Server, ServerConfig};
-use midflight_control::cache::{Controller, ControllerConfig, Network};
 use midflight_dataplane::cache::CacheConfig;
 use midflight_endpoint::Nanos;
 use rand::RngExt;

@@ -3,8 +3,8 @@
 use super::streams::Streams;
 use super::{CacheEvent, Slot};
 use crate::{Actor, Context, LinkEvent, TICK, Wake};
-use midflight_control::cache::keeper::Load;
-use midflight_control::cache::{Parts, RuleKeeper};
+use midflight_cache::control::keeper::Load;
+use midflight_cache::control::{Parts, RuleKeeper};
 use midflight_dataplane::Out;
 use midflight_dataplane::cache::{Cache, CacheConfig, Outcome, Rule, Stats, TIERS_MAX};
 use midflight_dataplane::program::Engine;

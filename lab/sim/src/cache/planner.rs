@@ -1,6 +1,6 @@
 //! The controllers' planner: mostly production's, but it can be set to answer with any valid plan, or wrongly.
 
-use midflight_control::cache::PlanWanted;
+use midflight_cache::control::PlanWanted;
 use midflight_placement::{Instance, Options, Plan, Use, violations};
 use rand::RngExt;
 use rand_pcg::Pcg64;

@@ -3,8 +3,9 @@
 use super::load;
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use midflight_cache::control::Network;
 use midflight_cache::select::Algorithm;
-use midflight_control::cache::{ControllerFile, Network};
+use midflight_control::cache::ControllerFile;
 use midflight_dataplane::cache::{CacheConfig, NUMBERS_MAX, PLACES_MAX, Selection};
 use midflight_terminal::{stdout, usage};
 use std::collections::BTreeSet;

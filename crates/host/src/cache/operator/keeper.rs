@@ -4,6 +4,7 @@
 
 use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
+use super::secret::{End, Opener, Sealer, Secret, Unsealed};
 use super::stream::{self, NotBegun};
 use crate::background::{Background, runtime};
 use crate::clock;
@@ -11,10 +12,9 @@ use crate::driver::lock;
 use crate::error::Error;
 use crate::failing::Failing;
 use crate::switch::Switch;
+use midflight_cache::control::keeper::KeeperCounters;
+use midflight_cache::control::{Refusal, Refused, RuleKeeper, Term};
 use midflight_connections::{ConnectionPlace, Connections, listen};
-use midflight_control::cache::keeper::KeeperCounters;
-use midflight_control::cache::secret::{End, Opener, Sealer, Unsealed};
-use midflight_control::cache::{Refusal, Refused, RuleKeeper, Secret, Term};
 use midflight_dataplane::cache::CacheProgram;
 use midflight_endpoint::Nanos;
 use midflight_wire::cache::control::{self, ControlMessage};

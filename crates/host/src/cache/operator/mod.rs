@@ -7,16 +7,19 @@
 //! | `parts` | `mf-keeper` | what the orders change: switch and selection |
 //! | `controller` | `mf-controller` | the controller of all operators |
 //! | `stream` | both | the handshake of their streams |
+//! | `secret` | both | the secret that they share, and the streams that it seals |
 
 mod controller;
 mod keeper;
 mod parts;
+pub mod secret;
 mod selector;
 mod stream;
 
 pub use controller::{ControllerOptions, ControllerProcess, ControllerReport, StreamsReport};
 pub use keeper::{BoundKeeper, Keeper, KeeperOptions, KeeperReport, StreamCounters};
 pub use parts::SelectedBy;
+pub use secret::Secret;
 pub use selector::{BoundSelector, Selector, SelectorOptions, SelectorReport};
 
 use midflight_endpoint::{Nanos, SECOND};

@@ -2,9 +2,9 @@
 
 use super::selector::Selector;
 use crate::switch::Switch;
+use midflight_cache::control::Parts;
+use midflight_cache::control::keeper::Load;
 use midflight_cache::rsnode::GroupError;
-use midflight_control::cache::Parts;
-use midflight_control::cache::keeper::Load;
 use midflight_dataplane::cache::{CacheProgram, Outcome, Rule, RuleOrder, TIERS_MAX};
 use std::cell::Cell;
 use std::net::SocketAddr;

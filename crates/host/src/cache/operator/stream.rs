@@ -1,7 +1,6 @@
 //! The handshake of a stream between controller and keeper.
 
-use midflight_control::cache::Secret;
-use midflight_control::cache::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, Unsealed, greeting};
+use super::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, Secret, Unsealed, greeting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -6,9 +6,9 @@ use super::trial::Party;
 use crate::cache::{Ask, nodes};
 use crate::check::{Checked, Subject, holds};
 use crate::{Action, NodeId};
+use midflight_cache::control::Role;
+use midflight_cache::control::controller::OperatorStatus;
 use midflight_cache::select::Server;
-use midflight_control::cache::Role;
-use midflight_control::cache::controller::OperatorStatus;
 use midflight_endpoint::{MS, Nanos, SECOND};
 
 /// Limit until all running parties have their rules, and the plan is in force. A script sets a label per look; a

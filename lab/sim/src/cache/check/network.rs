@@ -2,8 +2,8 @@
 
 use super::script::IDS;
 use super::trial::Trial;
-use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::cache::{ControllerConfig, Grouping, Network, NetworkParts, Start};
+use midflight_cache::control::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_cache::control::{ControllerConfig, Grouping, Network, NetworkParts, Start};
 use midflight_endpoint::MS;
 use midflight_placement::{Accelerator, input};
 use std::fmt::Write;

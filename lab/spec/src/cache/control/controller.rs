@@ -1,4 +1,4 @@
-//! A controller's orders and its handling of answers. As in `crates/control`, it stores no next step: each call does
+//! A controller's orders and its handling of answers. As in `crates/cache`, it stores no next step: each call does
 //! what is possible from what is in force.
 
 use super::planted::Planted;

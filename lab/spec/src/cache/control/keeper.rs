@@ -1,4 +1,4 @@
-//! An operator's side: `RuleKeeper` of `crates/control`, which `lockstep` compares this with.
+//! An operator's side: `RuleKeeper` of `crates/cache`, which `lockstep` compares this with.
 
 use super::planted::Planted;
 use super::state::{Broken, GROUPS, IDS, LABEL, Message, Number, Operator, Orders, Rule, Term, key};

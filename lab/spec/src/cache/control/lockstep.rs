@@ -3,9 +3,9 @@
 
 use super::planted::Planted;
 use super::state::{IDS, Number, Operator, Orders, Rule, Term};
-use midflight_control::cache::keeper::Load;
-use midflight_control::cache::order::order;
-use midflight_control::cache::{Ask, ControlMessage, Order, Parts, RuleKeeper, Set, SetNumber};
+use midflight_cache::control::keeper::Load;
+use midflight_cache::control::order::order;
+use midflight_cache::control::{Ask, ControlMessage, Order, Parts, RuleKeeper, Set, SetNumber};
 use midflight_dataplane::cache::{Outcome, Rule as Real, TIERS_MAX};
 use midflight_wire::cache::control as wire;
 use std::collections::HashSet;

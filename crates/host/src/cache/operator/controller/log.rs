@@ -1,8 +1,8 @@
 //! The log messages of a controller.
 
 use crate::cache::operator::LogLimit;
-use midflight_control::cache::controller::Failure;
-use midflight_control::cache::{Event, Network, Order};
+use midflight_cache::control::controller::Failure;
+use midflight_cache::control::{Event, Network, Order};
 use midflight_endpoint::Nanos;
 use midflight_placement::failure::Decision;
 

@@ -6,13 +6,15 @@ mod operators;
 pub use operators::StreamsReport;
 
 use crate::background::{Background, runtime};
+use crate::cache::operator::Secret;
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
 use crate::failing::Failing;
 use log::Log;
-use midflight_control::cache::controller::Status;
-use midflight_control::cache::{Controller, ControllerConfig, Event, Network, PlanStatus, PlanWanted, Secret};
+use midflight_cache::control::controller::Status;
+use midflight_cache::control::{Controller, ControllerConfig, Event, Network, PlanWanted};
+use midflight_control::cache::PlanStatus;
 use midflight_endpoint::{MS, Nanos};
 use midflight_placement::failure::Decision;
 use midflight_placement::{Method, Options, Plan, solve_or_degrade};

@@ -1,11 +1,11 @@
 //! Streams to operators, one task each. Messages sent without a stream are lost; the controller repeats them.
 
 use crate::cache::operator::LogLimit;
+use crate::cache::operator::Secret;
+use crate::cache::operator::secret::{End, Opener, Sealer, Unsealed};
 use crate::cache::operator::stream::{self, NotBegun};
 use crate::clock;
 use crate::failing::Failing;
-use midflight_control::cache::Secret;
-use midflight_control::cache::secret::{End, Opener, Sealer, Unsealed};
 use midflight_wire::cache::control::ControlMessage;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};

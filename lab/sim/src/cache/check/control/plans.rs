@@ -8,7 +8,7 @@ use crate::NodeId;
 use crate::cache::ControlEvent;
 use crate::cache::check::network::{extra_hops, limit, tier_of};
 use crate::check::{Checked, holds};
-use midflight_control::cache::Event;
+use midflight_cache::control::Event;
 use midflight_endpoint::Nanos;
 use midflight_placement::Instance;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::Meanings;
 use crate::cache::OperatorActor;
-use midflight_control::cache::Term;
+use midflight_cache::control::Term;
 use midflight_dataplane::cache::Rule;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 //! (`docs/internals/cache-controller.md#the-model`).
 
 use crate::world::{MS, Path, World, times};
-use midflight_control::cache::ControllerConfig;
+use midflight_cache::control::ControllerConfig;
 
 /// With one RSNode id, which the returned operator has.
 fn with_one_id() -> (World, usize) {

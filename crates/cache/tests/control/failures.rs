@@ -2,8 +2,8 @@
 
 use crate::plans::{deployed, rsnodes};
 use crate::world::{MS, Path, STEP, TOPOLOGY, World, times};
-use midflight_control::cache::controller::Failure;
-use midflight_control::cache::{Ask, ControlMessage, ControllerConfig, Event, Role, Start, TERM_MAX, Term};
+use midflight_cache::control::controller::Failure;
+use midflight_cache::control::{Ask, ControlMessage, ControllerConfig, Event, Role, Start, TERM_MAX, Term};
 use std::collections::BTreeSet;
 
 fn failures(world: &World) -> Vec<(usize, Failure)> {

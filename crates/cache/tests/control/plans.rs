@@ -1,8 +1,8 @@
 //! Plans: the first one, another one, a wrong one, one that meets a new controller.
 
 use crate::world::{MS, Path, World, times};
-use midflight_control::cache::controller::{self, PlanRefused};
-use midflight_control::cache::{ControllerConfig, Event, Role, Start};
+use midflight_cache::control::controller::{self, PlanRefused};
+use midflight_cache::control::{ControllerConfig, Event, Role, Start};
 use midflight_placement::{Options, Plan, Use};
 use std::collections::BTreeSet;
 

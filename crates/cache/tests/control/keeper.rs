@@ -1,8 +1,8 @@
 //! The operator's side of the protocol, message by message.
 
 use crate::world::Switch;
-use midflight_control::cache::order::order;
-use midflight_control::cache::{Ask, ControlMessage, Order, Refusal, RuleKeeper, Set, SetNumber, Term};
+use midflight_cache::control::order::order;
+use midflight_cache::control::{Ask, ControlMessage, Order, Refusal, RuleKeeper, Set, SetNumber, Term};
 use midflight_dataplane::cache::{Cache, CacheConfig, Rule};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -160,14 +160,14 @@ fn n7_an_inventory_says_what_the_next_controller_must_know() {
 #[test]
 fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
     struct Core(Cache);
-    impl midflight_control::cache::Parts for Core {
+    impl midflight_cache::control::Parts for Core {
         fn set(&mut self, rule: Rule) -> midflight_dataplane::cache::Outcome {
             self.0.set(rule)
         }
         fn counts(&self, group: u16) -> [u64; 4] {
             self.0.counts(group)
         }
-        fn load(&self) -> midflight_control::cache::keeper::Load {
+        fn load(&self) -> midflight_cache::control::keeper::Load {
             Default::default()
         }
         fn set_replica_group(&mut self, _: u32, _: &[SocketAddr]) -> midflight_dataplane::cache::Outcome {

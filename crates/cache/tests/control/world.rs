@@ -1,8 +1,8 @@
 //! A small network in one thread: operators with keepers, controllers, and messages.
 
-use midflight_control::cache::keeper::Load;
-use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::cache::{
+use midflight_cache::control::keeper::Load;
+use midflight_cache::control::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_cache::control::{
     ControlMessage, Controller, ControllerConfig, Event, Grouping, Network, NetworkParts, Parts, Role, RuleKeeper, Term,
 };
 use midflight_dataplane::cache::{Outcome, Rule};

@@ -1,8 +1,8 @@
 //! Numbering of networks, and errors in them.
 
 use crate::world::parts;
-use midflight_control::cache::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
-use midflight_control::cache::{Grouping, Network, NetworkParts};
+use midflight_cache::control::network::{HostAt, OperatorAt, ReplicaGroup, ServerAt};
+use midflight_cache::control::{Grouping, Network, NetworkParts};
 use midflight_placement::{Accelerator, Topology, input};
 
 fn wrong(change: impl FnOnce(&mut NetworkParts)) -> String {
