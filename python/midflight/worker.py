@@ -1,6 +1,6 @@
 """A worker: calls functions for an executor, which has started it as ``python -m midflight.worker``.
 
-The executor is at the other end of the standard input, a socket; ``crates/host/src/python/frames.rs`` has the frames. What tasks print goes
+The executor is at the other end of the standard input, a socket; ``crates/host/src/tasks/python/frames.rs`` has the frames. What tasks print goes
 to the executor's stderr.
 """
 

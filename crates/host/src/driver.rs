@@ -1,9 +1,9 @@
 //! Runs one endpoint, behind a mutex, over one socket. User threads and workers run turns of the endpoint and send its packets themselves.
 //! The network thread receives and handles timers; a thread that waits for a result may receive too.
 
-use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::error::Error;
+use crate::socket::busy_poll::BusyPoll;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};

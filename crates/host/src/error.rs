@@ -1,7 +1,7 @@
 //! Errors, each on one line that says what to do.
 
 use crate::cache::CacheError;
-use crate::results::TaskError;
+use crate::tasks::results::TaskError;
 use midflight_cache::select::UnknownAlgorithm;
 use midflight_store::client::StoreError;
 use midflight_tasks::client::SubmitError;

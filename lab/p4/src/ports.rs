@@ -1,7 +1,7 @@
 //! Ports of a switch that are not interfaces of the machine: veth pairs, whose far end is a raw socket here, or another port.
 
 use crate::P4Error;
-use midflight_children::be_ours_alone;
+use midflight_host::process::children::be_ours_alone;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::Command;

@@ -3,7 +3,7 @@
 use crate::P4Error;
 use crate::thrift::Thrift;
 use crate::tools::{Bmv2Tools, Patience};
-use midflight_children::{Outputs, be_ours_alone, kill_with_its_own};
+use midflight_host::process::children::{Outputs, be_ours_alone, kill_with_its_own};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};

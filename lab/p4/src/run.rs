@@ -1,7 +1,7 @@
 //! Runs a compiler: with a timeout, ended with this process, shielded from Ctrl-C, and with bounded output.
 
 use crate::P4Error;
-use midflight_children::{Outputs, be_ours_alone, kill_with_its_own};
+use midflight_host::process::children::{Outputs, be_ours_alone, kill_with_its_own};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,6 +1,6 @@
 //! The bytes of a blob, in pieces in memory or in files.
 
-use crate::spill::SpillFile;
+use crate::disk::spill::SpillFile;
 use std::sync::Arc;
 
 #[derive(Debug)]

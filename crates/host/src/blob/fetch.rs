@@ -2,8 +2,8 @@
 
 use super::PROGRESS_BYTES;
 use super::format::{Answer, Greeting, Request, STATUS_OK, STATUS_REFUSED};
+use crate::disk::spill::{SpillError, SpillFile};
 use crate::driver::lock;
-use crate::spill::{SpillError, SpillFile};
 use midflight_tasks::blob::{Asked, BlobSecret, Ends};
 use midflight_wire::tasks::BlobRef;
 use std::collections::HashMap;

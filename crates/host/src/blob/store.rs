@@ -2,8 +2,8 @@
 
 use super::counters::{BlobCounters, Counts};
 use super::{BlobOptions, Content};
+use crate::disk::spill::SpillRoom;
 use crate::driver::lock;
-use crate::spill::SpillRoom;
 use midflight_connections::Connections;
 use midflight_tasks::blob::BlobSecret;
 use midflight_wire::tasks::{BlobRef, RESULT_BLOB_MAX};

@@ -10,7 +10,7 @@ use super::writes::checked;
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
 use crate::pending::{Handle, Pending, Polls};
-use crate::poller::Poller;
+use crate::socket::poller::Poller;
 use midflight_cache::client::{Client, Read, SubmitError};
 use midflight_cache::keyspace::Keyspace;
 use midflight_wire::cache::backend::{BackendRequest, write_request};

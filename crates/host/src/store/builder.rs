@@ -2,12 +2,12 @@
 
 use super::client::StoreClient;
 use super::handler::AnswerHandler;
-use crate::busy_poll::BUSY_POLL;
-use crate::client::{CONNECT_TIMEOUT, local_for};
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::socket::Socket;
+use crate::socket::busy_poll::BUSY_POLL;
+use crate::tasks::client::{CONNECT_TIMEOUT, local_for};
 use crate::waker::Waker;
 use midflight_store::client::{Client, ClientConfig, Operation};
 use std::net::SocketAddr;

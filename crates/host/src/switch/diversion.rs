@@ -1,6 +1,6 @@
 //! Diverts the program's datagrams for one address to a thread of this process, bypassing the kernel.
 
-use crate::ring::RingSender;
+use crate::socket::ring::RingSender;
 use std::net::SocketAddr;
 
 /// Diverts datagrams for one address into a ring.

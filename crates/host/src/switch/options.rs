@@ -1,7 +1,7 @@
 //! Configuration of a switch.
 
-use crate::busy_poll::BUSY_POLL;
 use crate::socket::SocketBuffers;
+use crate::socket::busy_poll::BUSY_POLL;
 use midflight_dataplane::program;
 use midflight_dataplane::{TasksProgram, XdpMode};
 use std::net::{Ipv4Addr, SocketAddr};

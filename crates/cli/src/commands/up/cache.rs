@@ -104,7 +104,7 @@ fn memcached(socket: &Path) -> Result<Child> {
     let mut command = Command::new("memcached");
     // As root, memcached requires a user; another one could not create the socket.
     command.args(["-u", "root", "-m", "64", "-a", "0600", "-s"]).arg(socket).stdin(Stdio::null());
-    midflight_children::end_with_this_process(&mut command);
+    midflight_host::process::children::end_with_this_process(&mut command);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             anyhow::anyhow!(

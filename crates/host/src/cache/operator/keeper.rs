@@ -10,7 +10,7 @@ use crate::background::{Background, runtime};
 use crate::clock;
 use crate::driver::lock;
 use crate::error::Error;
-use crate::failing::Failing;
+use crate::process::failing::Failing;
 use crate::switch::Switch;
 use midflight_cache::control::keeper::KeeperCounters;
 use midflight_cache::control::{Refusal, Refused, RuleKeeper, Term};

@@ -1,11 +1,11 @@
 //! The selector of an operator (the accelerator of NetRS, section III): a thread that receives requests and copies of answers, and forwards
 //! each request to the server it chose. A switch in this process sends through a ring, a kernel engine also through the socket.
 
-use crate::busy_poll::{BUSY_POLL, BusyPoll};
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
-use crate::ring::{RingReceiver, ring};
+use crate::socket::busy_poll::{BUSY_POLL, BusyPoll};
+use crate::socket::ring::{RingReceiver, ring};
 use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketBuffers, SocketCounts};
 use crate::switch::Diversion;
 use crate::waker::Waker;

@@ -9,12 +9,12 @@ mod thread;
 pub use found::found;
 pub use orders::ReplicaOrder;
 
-use crate::busy_poll::BUSY_POLL;
 use crate::clock;
 use crate::disk::{Directory, Disk};
 use crate::driver::{lock, spawn};
 use crate::error::Error;
 use crate::links::{self, LinkCounters, LinkOptions, Links};
+use crate::socket::busy_poll::BUSY_POLL;
 use crate::socket::{Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
 use midflight_store::replica::{Counters, Replica, ReplicaConfig, ReplicaTimes, StatusReport};

@@ -5,11 +5,11 @@
 
 use super::orders::Waiting;
 use super::{Published, Shared};
-use crate::busy_poll::BusyPoll;
 use crate::clock::{self, now_counting_suspension as now};
 use crate::disk::{Disk, Report};
 use crate::driver::lock;
 use crate::links::{LinkEvent, Links};
+use crate::socket::busy_poll::BusyPoll;
 use crate::socket::{ReceiveBatch, SendQueue};
 use midflight_endpoint::{Durable, Endpoint, Link, Linked, MS, Nanos, SECOND};
 use midflight_store::replica::{Cut, Event, Refusal, Replica, ReplicaTimes, Times};

@@ -57,9 +57,9 @@ pub(super) const BEYOND: &[Beyond] = {
     const HOPS: &str = "dataplane/xdp/next_hops.h";
     const HANDOVER: &str = "dataplane/xdp/handover.h";
     const TC: &str = "dataplane/xdp/tc.h";
-    const SOCKET: &str = "crates/host/src/socket.rs";
+    const SOCKET: &str = "crates/host/src/socket/mod.rs";
     const THREAD: &str = "crates/host/src/switch/thread.rs";
-    const LIMIT: &str = "crates/host/src/reply_limit.rs";
+    const LIMIT: &str = "crates/host/src/socket/reply_limit.rs";
     &[
         beyond(50, "half-of-keys-ignored", PARSE, Wire, "properties::t11_each_header_field_is_checked_by_name"),
         beyond(51, "three-bytes-behind", PARSE, Wire, "properties::t11_a_packet_with_more_behind_it_is_rejected"),
@@ -90,7 +90,7 @@ pub(super) const BEYOND: &[Beyond] = {
         beyond(86, "mapped-sender", SOCKET, Host, "socket::tests::an_ipv6_wildcard_talks_to_ipv4_and_shows_it_as_ipv4"),
         beyond(87, "own-addresses-mixed", SOCKET, Host, "socket::tests::t13_a_run_leaves_from_one_address_only"),
         beyond(88, "merged-counted-once", SOCKET, Host, "socket::tests::runs_of_equal_datagrams_leave_by_gso_and_arrive_as_they_were"),
-        beyond(89, "last-quarter-for-anybody", LIMIT, Host, "reply_limit::tests::an_empty_buffer_answers_everybody_and_a_full_one_nobody"),
+        beyond(89, "last-quarter-for-anybody", LIMIT, Host, "socket::reply_limit::tests::an_empty_buffer_answers_everybody_and_a_full_one_nobody"),
     ]
 };
 

@@ -10,7 +10,7 @@ use crate::cache::operator::Secret;
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;
-use crate::failing::Failing;
+use crate::process::failing::Failing;
 use log::Log;
 use midflight_cache::control::controller::Status;
 use midflight_cache::control::{Controller, ControllerConfig, Event, Network, PlanWanted};

@@ -5,7 +5,7 @@ use crate::cache::operator::Secret;
 use crate::cache::operator::secret::{End, Opener, Sealer, Unsealed};
 use crate::cache::operator::stream::{self, NotBegun};
 use crate::clock;
-use crate::failing::Failing;
+use crate::process::failing::Failing;
 use midflight_wire::cache::control::ControlMessage;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
