@@ -10,7 +10,6 @@ const COMMON: &[&str] = &[
     "crates/endpoint/src",
     "lab/papers/src/calibration.rs",
     "lab/papers/src/cell",
-    "lab/papers/src/cell.rs",
     "lab/sim/src",
     "crates/workload/src",
 ];
@@ -28,7 +27,7 @@ const MIDFLIGHT: &[&str] = &[
 /// Used by cells with a pipeline, in addition to `MIDFLIGHT`.
 const PIPELINE: &[&str] = &["lab/asic/src", "lab/papers/src/cell/passes.rs", "lab/rmt/src"];
 const SPARROW: &[&str] = &["lab/baselines/src", "lab/papers/src/cell/sparrow.rs", "lab/papers/src/schemes/sparrow.rs"];
-const BOLT: &[&str] = &["lab/papers/src/schemes/bolt", "lab/papers/src/schemes/bolt.rs"];
+const BOLT: &[&str] = &["lab/papers/src/schemes/bolt"];
 const SPARK: &[&str] = &["lab/papers/src/schemes/spark.rs"];
 /// Used by no cell. (`lib.rs` only names modules.)
 const NOWHERE: &[&str] = &[
@@ -48,7 +47,8 @@ const NOWHERE: &[&str] = &[
     "lab/sim/src/cache",
     "lab/sim/src/tasks/check",
     "lab/sim/src/tasks/scenario",
-    "crates/tasks/src/functions",
+    "crates/tasks/src/functions/exec.rs",
+    "crates/tasks/src/functions/python.rs",
     "crates/tasks/src/lib.rs",
     "crates/wire/src/store",
     "crates/wire/src/cache",

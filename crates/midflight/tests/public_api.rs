@@ -12,7 +12,7 @@ use syn::{Attribute, Block, Fields, Ident, ImplItem, Item, ItemStruct, UseTree, 
 /// Modules of the library, and where their items are defined, the first place first.
 const SOURCES: [(&str, &[&str]); 4] = [
     ("midflight", &["host/src", "tasks/src/client", "tasks/src/resources.rs", "dataplane/src"]),
-    ("functions", &["tasks/src/functions.rs", "tasks/src/functions"]),
+    ("functions", &["tasks/src/functions/mod.rs", "tasks/src/functions"]),
     ("store", &["host/src/store", "store/src/client"]),
     ("cache", &["host/src/cache", "cache/src/client", "cache/src/select/algorithm.rs", "wire/src/cache/backend"]),
 ];

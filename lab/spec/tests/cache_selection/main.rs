@@ -1,9 +1,7 @@
 //! An operator with a built-in selector, in lockstep with an external `RsNode` with the same selector and random bits.
 //! Requests must go to the same servers, and all counters must match.
 
-#[path = "cache_selection/c3.rs"]
 mod c3;
-#[path = "cache_selection/pair.rs"]
 mod pair;
 
 use c3::Lenient;

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-#[path = "netrs_parties/compact.rs"]
 mod compact;
-#[path = "netrs_parties/parties.rs"]
 mod parties;
 
 /// The compact world's sources use this path.
