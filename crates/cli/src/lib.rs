@@ -18,7 +18,7 @@ mod watched;
 
 /// What commands that submit tasks share.
 pub mod submitting {
-    pub use crate::commands::ends::{Ends, LOOK_EVERY, signals};
+    pub use crate::commands::ends::{Ends, LOOK_EVERY, interrupt_count};
     pub use crate::commands::submit::argument;
 }
 

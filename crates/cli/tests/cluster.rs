@@ -84,7 +84,7 @@ fn sigterm_lets_the_executor_finish_and_take_nothing_new() {
     let _second = Running::executor(switch.address(), 1, &[]);
     directory.write("go", "");
     assert_eq!(first.end(), (Some(0), "drained\n".to_owned()));
-    let said = common::Said::from(map.wait_with_output().unwrap());
+    let said = common::CommandOutput::from(map.wait_with_output().unwrap());
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "first\nsecond\n"), "{said:?}");
     wait_until("both are completed", || status(&switch.http())["tasks"]["completed"] == 2);
     let tasks = status(&switch.http())["tasks"].clone();
@@ -102,7 +102,7 @@ fn ctrl_c_cancels_what_submit_has_not_started() {
         now["tasks"]["submitted"] == 100 && now["busy"] == 1
     });
     signal(&submit, Signal::INT);
-    let said = common::Said::from(submit.wait_with_output().unwrap());
+    let said = common::CommandOutput::from(submit.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
     assert!(said.stderr.contains("1 ok, 0 failed, 0 lost, 99 cancelled"), "{said:?}");
 }
@@ -129,12 +129,12 @@ fn t17_a_second_ctrl_c_of_submit_and_a_timeout_end_commands() {
     signal(&submit, Signal::INT);
     wait_until("the others are out", || status(&switch.http())["tasks"]["cancelled"] == 2);
     signal(&submit, Signal::INT);
-    let said = common::Said::from(submit.wait_with_output().unwrap());
+    let said = common::CommandOutput::from(submit.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
     assert!(said.stderr.contains("0 ok, 0 failed, 0 lost, 3 cancelled"), "{said:?}");
     wait_until("its slot is free", || !busy());
 
-    let said = common::Said::from(
+    let said = common::CommandOutput::from(
         common::spawn_with(&["submit", "exec", "sleep 100", "--timeout", "500ms", "--switch", &address], "")
             .wait_with_output()
             .unwrap(),

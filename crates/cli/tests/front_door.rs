@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said};
+use common::{CommandOutput, Directory};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -13,12 +13,12 @@ use std::process::Command;
 const TOOLS: [&str; 11] = ["sh", "dirname", "sed", "grep", "sort", "tr", "head", "mktemp", "rm", "env", "cat"];
 
 /// Runs `./do setup` as root without a compiler; `apt_get` is the script used as apt-get.
-fn without_a_compiler(name: &str, apt_get: &str) -> (Directory, Said) {
+fn without_a_compiler(name: &str, apt_get: &str) -> (Directory, CommandOutput) {
     on_an_empty_machine(name, 0, "setup", apt_get)
 }
 
 /// Runs `./do` for this target as this user.
-fn on_an_empty_machine(name: &str, user: u32, target: &str, apt_get: &str) -> (Directory, Said) {
+fn on_an_empty_machine(name: &str, user: u32, target: &str, apt_get: &str) -> (Directory, CommandOutput) {
     let directory = Directory::new(name);
     for tool in TOOLS {
         let path = std::env::var("PATH").unwrap();

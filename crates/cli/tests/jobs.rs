@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, PATIENCE, Running, Said, Small, assert_error, midflight, skip, wait_until};
+use common::{CommandOutput, Directory, PATIENCE, Running, Small, assert_error, midflight, skip, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ impl Site {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Said {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         self.command(args).output().unwrap().into()
     }
 
@@ -127,7 +127,7 @@ fn who_waits_for_a_job_outlives_the_submitter() {
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     std::fs::write(&gate, "").unwrap();
-    let [wait, output]: [Said; 2] = waiting.map(|child| child.wait_with_output().unwrap().into());
+    let [wait, output]: [CommandOutput; 2] = waiting.map(|child| child.wait_with_output().unwrap().into());
     assert_eq!(wait.code, Some(0), "{wait:?}");
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "out\n"), "{output:?}");
 }
@@ -283,7 +283,7 @@ fn a_damaged_store_is_named_and_kept() {
     Command::new("chmod").args(["700", &state]).status().unwrap();
     let store = format!("{state}/jobs.redb");
     std::fs::write(&store, "cut short").unwrap();
-    let said: Said = midflight(&["job", "list"]).env("MIDFLIGHT_STATE", &state).output().unwrap().into();
+    let said: CommandOutput = midflight(&["job", "list"]).env("MIDFLIGHT_STATE", &state).output().unwrap().into();
     assert_error(&said, 1, &["did not start", "jobs.redb", "restore a copy"]);
     assert_eq!(std::fs::read_to_string(&store).unwrap(), "cut short");
 }

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{
-    Directory, MIDFLIGHT, Running, Said, assert_error, midflight, run, run_with, signal, spawn_with, wait_until,
+    CommandOutput, Directory, MIDFLIGHT, Running, assert_error, midflight, run, run_with, signal, spawn_with,
+    wait_until,
 };
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write, read_to_string};
@@ -120,7 +121,7 @@ fn ctrl_c_cancels_what_has_not_started_and_says_what_was() {
     let mut map = blocked(&directory);
     let stderr = interrupt(&mut map);
     directory.write("go", "");
-    let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
+    let said = CommandOutput { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), "first\n"), "{said:?}");
     let summary = "midflight: interrupted: 1 finished, 49 cancelled before they started (lines 2-50)\n";
     assert!(said.stderr.ends_with(summary), "{said:?}");
@@ -132,7 +133,7 @@ fn t17_a_second_ctrl_c_kills_what_runs() {
     let mut map = blocked(&directory);
     let stderr = interrupt(&mut map);
     signal(&map, Signal::INT);
-    let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
+    let said = CommandOutput { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
     assert!(said.stderr.contains("line 1: stopped"), "{said:?}");
 }
@@ -213,7 +214,7 @@ fn an_input_without_an_end_takes_little_memory() {
 }
 
 /// Runs commands whose outputs wait for the first one, which ends last. Each writes `lengths` bytes of a digit, and a line end.
-fn waiting_for_the_first(name: &str, lengths: &[usize], more: &[&str]) -> Said {
+fn waiting_for_the_first(name: &str, lengths: &[usize], more: &[&str]) -> CommandOutput {
     let directory = Directory::new(name);
     let (go, done) = (directory.path("go"), directory.write("done", ""));
     let first = format!("while [ ! -e {go} ]; do sleep 0.01; done; echo first\n");
@@ -258,7 +259,7 @@ fn the_output_whose_turn_it_is_needs_no_room_on_the_disk() {
     let map = spawn_with(&["map", "-j", "3", "--tmpdir", "/proc"], &input);
     wait_until("the others have run", || std::fs::read_to_string(&done).unwrap().len() == 60);
     directory.write("go", "");
-    let said: Said = map.wait_with_output().unwrap().into();
+    let said: CommandOutput = map.wait_with_output().unwrap().into();
     assert!(said.code > Some(0), "those above it fill the memory");
     assert!(said.stdout.starts_with(&"a".repeat(400_000)), "{}", said.stderr);
 }
@@ -279,7 +280,7 @@ fn outputs_that_wait_leave_files_for_the_others() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(count() <= 140, "{} commands have run: at most another quarter was under way", count());
     directory.write("go", "");
-    let said: Said = map.wait_with_output().unwrap().into();
+    let said: CommandOutput = map.wait_with_output().unwrap().into();
     assert_eq!((said.code, said.stdout.len()), (Some(0), 300 * 600_000), "{}", said.stderr);
 }
 
@@ -288,10 +289,10 @@ fn without_a_stdout_it_runs_nothing() {
     let directory = Directory::new("map-no-stdout");
     let file = directory.path("touched");
     let script = format!("exec {} map touch ::: {file} >&-", common::MIDFLIGHT);
-    let said: Said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().into();
+    let said: CommandOutput = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().into();
     assert_error(&said, 2, &["stdout is closed"]);
     assert!(!Path::new(&file).exists());
-    let said: Said = midflight(&["map", "true", ":::", "a"]).stdout(Stdio::null()).output().unwrap().into();
+    let said: CommandOutput = midflight(&["map", "true", ":::", "a"]).stdout(Stdio::null()).output().unwrap().into();
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 
@@ -365,7 +366,7 @@ fn commands_have_the_limit_of_open_files_that_map_was_started_with() {
     for line in ["grep files /proc/self/limits", "ulimit -Sn; sleep 0.3"] {
         let script =
             format!("ulimit -Sn 256; for i in $(seq 200); do echo '{line}'; done | {MIDFLIGHT} map --jobs 200");
-        let said: Said = Command::new("/bin/sh").args(["-c", &script]).output().unwrap().into();
+        let said: CommandOutput = Command::new("/bin/sh").args(["-c", &script]).output().unwrap().into();
         assert_eq!(said.code, Some(0), "{said:?}");
         let limits: Vec<_> = said.stdout.lines().collect();
         assert!(limits.len() == 200 && limits.iter().all(|limit| limit.contains("256")), "{said:?}");
@@ -407,7 +408,7 @@ fn t5_a_switch_that_vanishes_later_is_missed() {
     let map = spawn_with(&map, &format!("touch {ran}\nsleep 0.5\nsleep 0.5\n"));
     wait_until("the first command has run", || Path::new(&ran).exists());
     switch.child.kill().unwrap();
-    let said: Said = map.wait_with_output().unwrap().into();
+    let said: CommandOutput = map.wait_with_output().unwrap().into();
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains(&format!("the switch {address} does not answer any more")), "{said:?}");
     assert!(

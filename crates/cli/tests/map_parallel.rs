@@ -4,14 +4,16 @@
 
 mod common;
 
-use common::{Directory, Said, Small, assert_error, midflight, run, run_with, signal, skip, spawn_with, wait_until};
+use common::{
+    CommandOutput, Directory, Small, assert_error, midflight, run, run_with, signal, skip, spawn_with, wait_until,
+};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
 
 /// Asserts that all commands succeeded; returns the lines of stdout.
 #[track_caller]
-fn lines(said: &Said) -> Vec<&str> {
+fn lines(said: &CommandOutput) -> Vec<&str> {
     assert_eq!(said.code, Some(0), "{said:?}");
     said.stdout.lines().collect()
 }
@@ -172,7 +174,7 @@ fn commands_run_in_a_directory_and_with_variables() {
     let path = directory.path("");
     let mut command =
         midflight(&["map", "--workdir", &path, "--env", "MAP_ONE,MAP_TWO", "pwd; echo $MAP_ONE$MAP_TWO; :", ":::", ""]);
-    let said: Said = command.env("MAP_ONE", "1").env("MAP_TWO", "two words").output().unwrap().into();
+    let said: CommandOutput = command.env("MAP_ONE", "1").env("MAP_TWO", "two words").output().unwrap().into();
     assert_eq!(lines(&said), [path.trim_end_matches('/'), "1two words"]);
     let said = run(&["map", "--workdir", "/nonexistent", "pwd", ":::", ""]);
     assert_eq!(said.code, Some(1), "{said:?}");
@@ -259,7 +261,7 @@ fn a_reader_that_has_gone_ends_it_without_a_word() {
     std::io::BufRead::read_line(&mut stdout, &mut String::new()).unwrap();
     drop(stdout);
     directory.write("go", "");
-    let said: Said = map.wait_with_output().unwrap().into();
+    let said: CommandOutput = map.wait_with_output().unwrap().into();
     assert_eq!((said.code, said.stderr.as_str()), (Some(141), ""), "as a program that SIGPIPE ends");
 }
 
@@ -332,7 +334,7 @@ fn resume_runs_again_what_was_stopped_and_what_has_no_output() {
     signal(&map, Signal::INT);
     std::thread::sleep(std::time::Duration::from_millis(200));
     signal(&map, Signal::INT);
-    let said: Said = map.wait_with_output().unwrap().into();
+    let said: CommandOutput = map.wait_with_output().unwrap().into();
     assert!(said.code == Some(130) && said.stderr.contains("line 1: stopped"), "{said:?}");
     assert_eq!(joblog(&log), [""; 0], "they were stopped");
     std::fs::write(&gate, "").unwrap();
@@ -413,7 +415,7 @@ fn a_full_disk_under_the_joblog_is_said_and_loses_no_output() {
     let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let input: String = (1..=4).map(|number| format!("echo {number}; # {long}\n")).collect();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
-    let said: Said = child.wait_with_output().unwrap().into();
+    let said: CommandOutput = child.wait_with_output().unwrap().into();
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("cannot write the joblog") && said.stderr.contains("--resume"), "{said:?}");
     let printed: Vec<_> = said.stdout.lines().collect();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, MIDFLIGHT, Running, Said, skip, wait_until};
+use common::{CommandOutput, Directory, MIDFLIGHT, Running, skip, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -33,8 +33,8 @@ impl Place {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Said {
-        let said = Said::from(self.command(args).output().unwrap());
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        let said = CommandOutput::from(self.command(args).output().unwrap());
         assert_eq!(said.code, Some(0), "{args:?}: {said:?}");
         said
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, Said, assert_error, run, status, wait_until};
+use common::{CommandOutput, Directory, Running, assert_error, run, status, wait_until};
 use serde_json::Value;
 
 const CONTROLLERS: [&str; 2] = ["127.70.9.1:7790", "127.70.9.2:7790"];
@@ -117,7 +117,7 @@ fn n6_operators_and_controllers_die_and_come_back() {
     assert_eq!((&now["role"], &now["term"]), (&"active".into(), &1.into()));
     assert_eq!(seen(1)["role"], "standby");
     assert!(status(&http)["shell"]["control_rules"].as_u64().unwrap() >= 8);
-    let said: Said = run(&["controller", "status", "--http", CONTROLLERS[0]]);
+    let said: CommandOutput = run(&["controller", "status", "--http", CONTROLLERS[0]]);
     assert!(said.stdout.contains("tor-0        127.70.0.1:7700       up to date"), "{said:?}");
     assert!(said.stdout.contains("degraded   rack-1"), "no host of that rack sends requests: {said:?}");
     let said = run(&["top", "--http", CONTROLLERS[0]]);

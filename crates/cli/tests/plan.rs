@@ -66,7 +66,7 @@ fn n5_without_a_plan_the_exit_code_is_3_and_drs_leaves_groups_out() {
 }
 
 #[track_caller]
-fn assert_error_free_of_panic(said: &common::Said, code: i32, parts: &[&str]) {
+fn assert_error_free_of_panic(said: &common::CommandOutput, code: i32, parts: &[&str]) {
     assert_eq!(said.code, Some(code), "{said:?}");
     parts.iter().for_each(|part| assert!(said.stderr.contains(part), "no {part:?} in {said:?}"));
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MIDFLIGHT, Running, Said, midflight, run, signal, skip, status, wait_until};
+use common::{CommandOutput, MIDFLIGHT, Running, midflight, run, signal, skip, status, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ impl Cluster {
         cluster.daemon(&["slurmd", "-D", "-N", "n1"]);
         cluster.daemon(&["slurmd", "-D", "-N", "n2"]);
         wait_until("both nodes are idle", || {
-            let said = Said::from(cluster.command("sinfo").args(["-h", "-t", "idle", "-o", "%D"]).output().unwrap());
+            let said =
+                CommandOutput::from(cluster.command("sinfo").args(["-h", "-t", "idle", "-o", "%D"]).output().unwrap());
             said.stdout.trim() == "2"
         });
         Some(cluster)
@@ -77,7 +78,8 @@ impl Cluster {
     }
 
     fn steps(&self) -> String {
-        let said = Said::from(self.command("squeue").args(["-h", "--steps", "-n", "midflight"]).output().unwrap());
+        let said =
+            CommandOutput::from(self.command("squeue").args(["-h", "--steps", "-n", "midflight"]).output().unwrap());
         said.stdout
     }
 }
@@ -129,7 +131,7 @@ fn up_in_an_allocation_has_executors_on_its_nodes_which_finish_what_runs() {
     let map = common::spawn_with(&["map", "--switch", &switch, "--", &command, "; : {}"], "1\n2\n3\n4\n");
     wait_until("a command runs", || started.exists() && status(&http)["busy"] == 4);
     kill_process(pid, Signal::INT).unwrap();
-    let said = Said::from(map.wait_with_output().unwrap());
+    let said = CommandOutput::from(map.wait_with_output().unwrap());
     assert_eq!(said.code, Some(0), "{said:?}");
     let mut nodes: Vec<_> = said.stdout.lines().collect();
     nodes.sort_unstable();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, Said, run, run_as_nobody, run_with, skip, spawn_with, wait_until};
+use common::{CommandOutput, Directory, Running, run, run_as_nobody, run_with, skip, spawn_with, wait_until};
 use rustix::process::geteuid;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::Child;
@@ -18,7 +18,7 @@ fn can_be_nobody() -> bool {
     run_as_nobody(&["--version"]).is_some()
 }
 
-fn nobody_submits(switch: SocketAddr) -> Said {
+fn nobody_submits(switch: SocketAddr) -> CommandOutput {
     run_as_nobody(&["submit", "exec", "id -u", "--switch", &switch.to_string(), "--timeout", "1s"]).unwrap()
 }
 

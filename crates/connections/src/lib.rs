@@ -5,7 +5,7 @@
 //! of the table, and a second source always finds room; tables of up to 8 entries are unaffected. In a full table, a source that holds
 //! fewer than eight connections evicts the one that is longest without progress.
 //!
-//! With [`Connections::where_silent_give_way`], a source that holds its share may replace a connection of its own, so that a silent flood
+//! With [`Connections::evicting_silent`], a source that holds its share may replace a connection of its own, so that a silent flood
 //! does not block clients that share its address, such as a probe on the same machine. Evicted are, in this order:
 //!
 //! 1. connections that have made no progress for a while since they were opened;
@@ -87,7 +87,7 @@ impl Connections {
     /// As [`Self::new`], but a source may evict its own connections without progress once they are `silent_for` old. If that is zero, a new
     /// connection lasts only as long as its neighbours need to refill the table. Each connection must report [`ConnectionPlace::progress`].
     #[must_use]
-    pub fn where_silent_give_way(max: usize, unread_timeout: Duration, silent_for: Duration) -> Arc<Self> {
+    pub fn evicting_silent(max: usize, unread_timeout: Duration, silent_for: Duration) -> Arc<Self> {
         Self::with(max, unread_timeout, Some(silent_for))
     }
 
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn t14_who_opens_connections_and_says_nothing_does_not_keep_its_own_address_out() {
         let (_runtime, connections, address) =
-            serve_by(Connections::where_silent_give_way(18, PATIENCE, Duration::from_millis(100)));
+            serve_by(Connections::evicting_silent(18, PATIENCE, Duration::from_millis(100)));
         let silent: Vec<_> = (0..16).map(|_| connect(2, address)).collect();
         while connections.counters().open < 16 {
             std::thread::yield_now();

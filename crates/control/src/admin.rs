@@ -42,7 +42,7 @@ pub enum Which {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said<A> {
+enum Reply<A> {
     Done(A),
     Error(String),
 }
@@ -143,7 +143,7 @@ fn serve_one<Q: DeserializeOwned, A: Serialize>(
         Ok(request) => answer(request),
         Err(error) => Err(format!("not a request: {error}")),
     };
-    let said = answer.map_or_else(Said::Error, Said::Done);
+    let said = answer.map_or_else(Reply::Error, Reply::Done);
     writeln!(stream, "{}", serde_json::to_string(&said)?)
 }
 
@@ -175,8 +175,8 @@ pub fn ask<A: DeserializeOwned>(
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).map_err(late)?;
     Ok(match serde_json::from_str(&line)? {
-        Said::Done(answer) => Ok(answer),
-        Said::Error(why) => Err(why),
+        Reply::Done(answer) => Ok(answer),
+        Reply::Error(why) => Err(why),
     })
 }
 

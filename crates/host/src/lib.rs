@@ -36,7 +36,7 @@ mod waker;
 pub use blob::{BlobCounters, BlobOptions};
 pub use error::{Error, resolve};
 pub use midflight_dataplane::{Which, XdpMode};
-pub use midflight_tasks::client::{Marks, Resumption, Saved, SavedName, SavedState, TaskKey};
+pub use midflight_tasks::client::{Resumption, Saved, SavedCounters, SavedName, SavedState, TaskKey};
 pub use pending::Handle;
 pub use process::open_files::raise_open_files;
 pub use random::draw_anew;

@@ -1,7 +1,7 @@
 //! The store on disk: `docs/internals/jobs.md` ("The store") describes its tables.
 
 use crate::model::{EndedRow, JobRow, Prefer, preference};
-use midflight_host::{Marks, Saved, SavedName, SavedState, TaskKey};
+use midflight_host::{Saved, SavedCounters, SavedName, SavedState, TaskKey};
 use midflight_wire::tasks::TaskInfo;
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
 use serde::de::DeserializeOwned;
@@ -88,14 +88,14 @@ pub(crate) struct ClientRow {
     pub(crate) udp_port: u16,
     pub(crate) tcp_port: u16,
     /// Sequence number, number of PROBEs, key of the next task.
-    pub(crate) marks: (u32, u32, u64),
+    pub(crate) saved_counters: (u32, u32, u64),
     pub(crate) epoch: Option<(SocketAddr, u32)>,
 }
 
 impl ClientRow {
-    pub(crate) fn marks(&self) -> Marks {
-        let (sequence, probes, next_key) = self.marks;
-        Marks { sequence, probes, next_key }
+    pub(crate) fn saved_counters(&self) -> SavedCounters {
+        let (sequence, probes, next_key) = self.saved_counters;
+        SavedCounters { sequence, probes, next_key }
     }
 }
 

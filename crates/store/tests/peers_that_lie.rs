@@ -127,7 +127,7 @@ fn other_lie(random: &mut StdRng, status: &StatusReport, now: Nanos) -> (Link, V
         near(random, right)
     });
     let kind = random.random_range(1..=11);
-    let letter = match kind {
+    let peer_message = match kind {
         1 | 10 | 11 => part(random, status, peer, (a, b, c)),
         2 | 6 => postcard::to_allocvec(&(kind, a, b, c)),
         7 => postcard::to_allocvec(&(kind, a)),
@@ -141,9 +141,9 @@ fn other_lie(random: &mut StdRng, status: &StatusReport, now: Nanos) -> (Link, V
         _ => postcard::to_allocvec(&(kind, a, b)),
     };
     let lane = if kind == 1 || kind > 9 { Lane::Bulk } else { Lane::Prompt };
-    let mut letter = letter.unwrap();
-    letter.push(OTHER);
-    (Link { peer, lane, generation: 1 }, letter)
+    let mut peer_message = peer_message.unwrap();
+    peer_message.push(OTHER);
+    (Link { peer, lane, generation: 1 }, peer_message)
 }
 
 /// A part of a snapshot.
@@ -180,8 +180,8 @@ fn run(seed: u64) {
     for _ in 0..MESSAGES {
         now += random.random_range(0..30) * MS / 4;
         if random.random_bool(0.2) {
-            let (link, letter) = other_lie(&mut random, &replica.status(now), now);
-            replica.handle_message(now, link, &letter);
+            let (link, peer_message) = other_lie(&mut random, &replica.status(now), now);
+            replica.handle_message(now, link, &peer_message);
         } else {
             let lie = lie(&mut random, &replica.status(now), now);
             buffer.clear();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, run, signal, spawn_with, wait_until};
+use common::{CommandOutput, Directory, run, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn submit_ns(value: &str) -> String {
 }
 
 /// Two short rounds.
-fn against(other: &str, more: &[&str]) -> Said {
+fn against(other: &str, more: &[&str]) -> CommandOutput {
     run(&[&["bench", "core", "--quick", "--against", other, "--rounds", "2"], more].concat())
 }
 
@@ -133,7 +133,7 @@ fn a_signal_ends_the_running_build_and_what_it_started() {
     let child = spawn_with(&["bench", "loop", "--against", &other], "");
     wait_until("the other build runs", || Path::new(&pid).exists());
     signal(&child, Signal::INT);
-    let said = Said::from(child.wait_with_output().unwrap());
+    let said = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
     let left = std::fs::read_to_string(pid).unwrap();
     assert!(!Path::new("/proc").join(left.trim()).exists(), "{left} was left");

@@ -6,7 +6,7 @@ mod common;
 
 use common::run;
 
-fn check(arguments: &[&str]) -> common::Said {
+fn check(arguments: &[&str]) -> common::CommandOutput {
     run(&[&["check", "store"], arguments].concat())
 }
 

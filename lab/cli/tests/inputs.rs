@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, MIDFLIGHT, Said};
+use common::{CommandOutput, Directory, MIDFLIGHT};
 use std::process::{Command, Stdio};
 
 /// Address space: more than enough, but finite.
@@ -12,11 +12,11 @@ const MEMORY_KIB: u32 = 3 << 20;
 /// A command that reads forever is killed, which fails the test.
 const SECONDS: u32 = 300;
 
-fn run(args: &[&str], stdin: &str) -> Said {
+fn run(args: &[&str], stdin: &str) -> CommandOutput {
     let script = format!("ulimit -v {MEMORY_KIB}; exec timeout {SECONDS} \"$0\" \"$@\" < {stdin}");
     let mut command = Command::new("sh");
     command.args(["-c", &script, MIDFLIGHT]).args(args).env("RUST_LOG", "error").env_remove("MIDFLIGHT_TRACES");
-    Said::from(command.stdin(Stdio::null()).output().unwrap())
+    CommandOutput::from(command.stdin(Stdio::null()).output().unwrap())
 }
 
 #[track_caller]

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{
-    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, signal,
-    status_at, wait_until,
+    CommandOutput, Directory, PATIENCE, Running, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at,
+    signal, status_at, wait_until,
 };
 use midflight::{Client, Executor, Job, TaskSpec, functions};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -50,7 +50,7 @@ impl World {
         (SWITCH_IPV4, self.port).into()
     }
 
-    fn run(&self, place: Place, args: &[&str]) -> Said {
+    fn run(&self, place: Place, args: &[&str]) -> CommandOutput {
         midflight_at(&self.lab, place, args).output().unwrap().into()
     }
 
@@ -73,7 +73,7 @@ impl World {
         Running::spawn(self.switch_command(interfaces, more))
     }
 
-    fn refused(&self, interfaces: &str, more: &[&str]) -> Said {
+    fn refused(&self, interfaces: &str, more: &[&str]) -> CommandOutput {
         self.switch_command(interfaces, more).output().unwrap().into()
     }
 
@@ -266,7 +266,7 @@ fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
     let stderr = switch.child.stderr.take().unwrap();
     world.ip(&["link", "delete", "host1"]);
     let stderr = std::io::read_to_string(stderr).unwrap();
-    let said = Said { code: switch.child.wait().unwrap().code(), stdout: String::new(), stderr };
+    let said = CommandOutput { code: switch.child.wait().unwrap().code(), stdout: String::new(), stderr };
     assert_error(&said, 1, &["interface host1 went away", "start again"]);
     assert!(!world.is_attached("host0"));
 }

@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{Said, interrupted, labs_work, run, skip};
+use common::{CommandOutput, interrupted, labs_work, run, skip};
 use midflight_net::testing::traces_of;
 
 /// Without the kernel engine, the command said why.
-fn contenders(said: &Said) -> &'static [&'static str] {
+fn contenders(said: &CommandOutput) -> &'static [&'static str] {
     if !said.stderr.contains("SKIPPED: Midflight, kernel engine: ") {
         return &["kernel", "user", "sparrow"];
     }

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{
-    Directory, PATIENCE, Running, Said, Seen, client_at, kernel_works, labs_work, midflight_at, signal, skip,
+    CommandOutput, Directory, PATIENCE, Running, Seen, client_at, kernel_works, labs_work, midflight_at, signal, skip,
     status_at, wait_until,
 };
 use midflight::Client;
@@ -166,7 +166,7 @@ fn executor_of(lab: &Lab, place: Place, switches: &str) -> Command {
 }
 
 #[track_caller]
-fn assert_all_ended(said: Said, tasks: usize) {
+fn assert_all_ended(said: CommandOutput, tasks: usize) {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(said.results()["submit.ok"], tasks);
 }
@@ -348,7 +348,7 @@ fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next()
             executor
         });
         let tasks = ["submit", "sleep", "2ms", "-n", "1000", "--json", "--switch", &list];
-        let said = Said::from(command(&world.lab, CLIENT, &tasks).output().unwrap());
+        let said = CommandOutput::from(command(&world.lab, CLIENT, &tasks).output().unwrap());
         let line = format!("switch {later} speaks version {} of the wire format", VERSION + 1);
         assert_eq!(said.stderr.matches(&line).count(), 1, "{said:?}");
         assert_all_ended(said, 1_000);

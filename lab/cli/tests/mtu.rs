@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{PATIENCE, Running, Said, client_at, kernel_works, labs_work, midflight_at};
+use common::{CommandOutput, PATIENCE, Running, client_at, kernel_works, labs_work, midflight_at};
 use midflight::{Client, Completions, Executor, Job};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use std::io::Write;
@@ -162,7 +162,7 @@ fn t15_commands_end_with_an_error_where_a_link_takes_less() {
     let submit = start(&["submit", "noop", "-n", "100", "--switch", &switch]);
     let map = start(&["map", "--switch", &switch, "--", "echo"]);
     for child in [submit, map] {
-        let said: Said = child.wait_with_output().unwrap().into();
+        let said: CommandOutput = child.wait_with_output().unwrap().into();
         let parts = ["do not reach the switch", "MTU below 1280 bytes", "raise it"];
         assert!(said.code == Some(1) && parts.iter().all(|part| said.stderr.contains(part)), "{said:?}");
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
+use common::{CommandOutput, MIDFLIGHT, Running, assert_error, labs_work, midflight, run, signal, skip, wait_until};
 use midflight_net::testing::traces_of;
 use rustix::process::Signal;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Named {
     }
 
     /// `midflight lab WHAT --name … REST`
-    fn lab(&self, what: &str, rest: &[&str]) -> Said {
+    fn lab(&self, what: &str, rest: &[&str]) -> CommandOutput {
         run(&[&["net", what, "--name", &self.0], rest].concat())
     }
 
@@ -122,7 +122,7 @@ fn down_all_takes_all_labs_down() {
     let mut command = Command::new("unshare");
     let output = command.args(["--mount", "sh", "-c", script, MIDFLIGHT]).output();
     let Ok(output) = output else { return skip("no `unshare` here") };
-    let said: Said = output.into();
+    let said: CommandOutput = output.into();
     // Not permitted, for example in a chroot.
     if said.code == Some(77) || said.stderr.starts_with("unshare: ") {
         return skip(&said.stderr);

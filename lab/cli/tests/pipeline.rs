@@ -17,7 +17,7 @@ fn r1_r3_what_clients_of_a_store_saw_through_a_pipeline_is_linearizable() {
     (1..=3).for_each(|id| store.start_replica(id));
     store.leader();
     let history = store.directory.path("history.jsonl");
-    let loaded: common::Said = load(&store, "2", &history).wait_with_output().unwrap().into();
+    let loaded: common::CommandOutput = load(&store, "2", &history).wait_with_output().unwrap().into();
     assert_eq!(loaded.code, Some(0), "{loaded:?}");
     assert!(loaded.results()["load.reads_per_s"].as_f64().unwrap() > 10.0, "{loaded:?}");
     let checked = run(&["check", "history", &history]);

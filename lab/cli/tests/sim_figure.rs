@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, run};
+use common::{CommandOutput, Directory, assert_error, run};
 
 /// The smallest of the figures.
 const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "2"];
@@ -105,7 +105,7 @@ fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
 
 const TRACES: [&str; 3] = ["google-sub.tr", "google-like-80.tr", "alibaba2017-batch_task.csv"];
 
-fn cells(said: &Said) -> Vec<serde_json::Value> {
+fn cells(said: &CommandOutput) -> Vec<serde_json::Value> {
     said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

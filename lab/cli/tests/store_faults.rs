@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Running, Said, Store, assert_error, run, signal, skip, wait_until};
+use common::{CommandOutput, Running, Store, assert_error, run, signal, skip, wait_until};
 use midflight::store::StoreClient;
 use rustix::process::Signal;
 use std::io::Write;
@@ -99,7 +99,7 @@ fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Durati
         .connect_lazy()
         .unwrap();
     let tally = Tally::default();
-    let said: Said = std::thread::scope(|scope| {
+    let said: CommandOutput = std::thread::scope(|scope| {
         let mut clients = Clients { tally: &tally, load: Some(common::load(store, "100", &history)) };
         scope.spawn(|| tally.count(&client));
         tally.wait_for_more();

@@ -5,7 +5,9 @@
 
 mod common;
 
-use common::{Directory, Running, Said, assert_error, kernel_works, labs_work, midflight_at, status_at, wait_until};
+use common::{
+    CommandOutput, Directory, Running, assert_error, kernel_works, labs_work, midflight_at, status_at, wait_until,
+};
 use midflight_net::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -83,20 +85,20 @@ impl Store {
         Running::spawn(self.switch_command(more))
     }
 
-    fn refused(&self, more: &[&str]) -> Said {
+    fn refused(&self, more: &[&str]) -> CommandOutput {
         self.switch_command(more).output().unwrap().into()
     }
 
     fn detach(&self) {
         let listen = format!("{SWITCH_IPV4}:{}", self.port);
-        let said: Said = midflight_at(&self.lab, Place::Switch, &["switch", "--detach", "--listen", &listen])
+        let said: CommandOutput = midflight_at(&self.lab, Place::Switch, &["switch", "--detach", "--listen", &listen])
             .output()
             .unwrap()
             .into();
         assert_eq!(said.code, Some(0), "{said:?}");
     }
 
-    fn cli(&self, args: &[&str]) -> Said {
+    fn cli(&self, args: &[&str]) -> CommandOutput {
         let config = self.config();
         let args = [&["store", args[0], "--config", &config], &args[1..]].concat();
         midflight_at(&self.lab, CLIENT, &args).output().unwrap().into()
@@ -116,7 +118,7 @@ impl Store {
 
     /// The results of a load, whose history is linearizable.
     fn results(&self, load: Child) -> serde_json::Map<String, serde_json::Value> {
-        let said: Said = load.wait_with_output().unwrap().into();
+        let said: CommandOutput = load.wait_with_output().unwrap().into();
         assert_eq!(said.code, Some(0), "{said:?}");
         let checked = common::run(&["check", "history", &self.directory.path("history.jsonl")]);
         assert!(checked.stdout.starts_with("linearizable: "), "{checked:?}");
@@ -207,7 +209,11 @@ fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
     store.lab.renew_link(3).unwrap();
     let stderr = std::io::read_to_string(switch.child.stderr.take().unwrap()).unwrap();
     let (code, stdout) = switch.end();
-    assert_error(&Said { code, stdout, stderr }, 1, &["interface host3 went away", "start again when it is back"]);
+    assert_error(
+        &CommandOutput { code, stdout, stderr },
+        1,
+        &["interface host3 went away", "start again when it is back"],
+    );
     let results = store.results(load);
     assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
 }

@@ -5,7 +5,7 @@ mod common;
 mod ways;
 
 use midflight_rmt::tasks::check::instances::{Judgement, named};
-use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, run};
+use midflight_rmt::tasks::check::{Instance, Order, PassOutcome, Subject, Task, run};
 use midflight_rmt::tasks::safe::{Config, Safe};
 use midflight_rmt::{Machine, Packet, Sent, Target, Watch, Word};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Subject for Generous {
         self.0.asker(packet)
     }
 
-    fn told(&self, sent: &Sent) -> Told {
+    fn told(&self, sent: &Sent) -> PassOutcome {
         self.0.told(sent)
     }
 

@@ -78,7 +78,7 @@ pub struct RuleKeeper {
     rules: BTreeMap<Key, Kept>,
     /// The traffic groups of its rack.
     groups: BTreeSet<u16>,
-    newest: u16,
+    last_rsnode: u16,
     last_refused: Vec<(u16, u8)>,
     counters: KeeperCounters,
 }
@@ -95,7 +95,7 @@ impl RuleKeeper {
             heard: None,
             rules: BTreeMap::new(),
             groups: BTreeSet::new(),
-            newest: 0,
+            last_rsnode: 0,
             last_refused: Vec::new(),
             counters: KeeperCounters::default(),
         }
@@ -218,7 +218,7 @@ impl RuleKeeper {
     }
 
     fn inventory(&self, number: u64) -> Inventory {
-        let Self { incarnation, term, last, newest, .. } = *self;
+        let Self { incarnation, term, last, last_rsnode, .. } = *self;
         let (mut rsnodes, mut labels) = (Vec::new(), Vec::new());
         for kept in self.rules.range(Key::RsNode(0)..=Key::Group(u16::MAX)).map(|(_, kept)| kept) {
             match kept.rule {
@@ -228,7 +228,7 @@ impl RuleKeeper {
                 _ => {}
             }
         }
-        Inventory { number, incarnation, term, last, newest, rsnodes, labels }
+        Inventory { number, incarnation, term, last, last_rsnode, rsnodes, labels }
     }
 
     fn set(&mut self, now: Nanos, set: &Set, parts: &mut impl Parts) -> ControlMessage {
@@ -318,7 +318,7 @@ impl RuleKeeper {
             Rule::Operator(address) => drop(self.rules.remove(&Key::Server(address))),
             Rule::Server { address, .. } => drop(self.rules.remove(&Key::Operator(address))),
             Rule::Serve(id) | Rule::RsNode { id, operator: Some(_) } if !self.rules.contains_key(&Key::RsNode(id)) => {
-                self.newest = id;
+                self.last_rsnode = id;
             }
             _ => {}
         }

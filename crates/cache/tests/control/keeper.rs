@@ -153,7 +153,10 @@ fn n7_an_inventory_says_what_the_next_controller_must_know() {
     side.give(&set(FIRST, 1, &rules));
     side.give(&set(FIRST, 2, &[Rule::RsNode { id: 3, operator: None }]));
     let ControlMessage::Inventory(inventory) = side.give(&ask(Some(LATER), true)) else { panic!() };
-    assert_eq!((inventory.term, inventory.last, inventory.newest), (LATER, SetNumber { loading: 1, sequence: 0 }, 9));
+    assert_eq!(
+        (inventory.term, inventory.last, inventory.last_rsnode),
+        (LATER, SetNumber { loading: 1, sequence: 0 }, 9)
+    );
     assert_eq!((inventory.rsnodes, inventory.labels), (vec![(9, Some(at(2)))], vec![(7, 9)]));
 }
 

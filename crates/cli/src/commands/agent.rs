@@ -37,7 +37,7 @@ EXIT CODES
 
 /// What it says of its service time.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Told {
+enum ServiceTimeKind {
     /// That of the request that it answers
     Present,
     /// A mean of the last ones
@@ -76,8 +76,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = midflight_wire::PACKET_MAX)]
     datagram_max: usize,
     /// What answers say of the service time
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Told::Present)]
-    service_time: Told,
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ServiceTimeKind::Present)]
+    service_time: ServiceTimeKind,
     /// The same as --slots for what comes over TCP: long values, writes
     #[arg(long, value_name = "N", default_value_t = 4)]
     stream_slots: usize,
@@ -104,8 +104,8 @@ impl Args {
             backend_timeout: self.backend_timeout,
             datagram_max: self.datagram_max,
             service_time: match self.service_time {
-                Told::Present => ServiceTime::Present,
-                Told::Mean => ServiceTime::Mean,
+                ServiceTimeKind::Present => ServiceTime::Present,
+                ServiceTimeKind::Mean => ServiceTime::Mean,
             },
             stream_slots: self.stream_slots,
             connections_max: self.connections,

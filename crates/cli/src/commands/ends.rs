@@ -80,9 +80,9 @@ impl Ends {
 ///
 /// # Errors
 /// If signals cannot be caught.
-pub fn signals() -> Result<Arc<AtomicU32>> {
-    let signals = Arc::new(AtomicU32::new(0));
-    let seen = Arc::clone(&signals);
+pub fn interrupt_count() -> Result<Arc<AtomicU32>> {
+    let interrupts = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&interrupts);
     Shutdown::new()?.each_step(move |step| seen.store(step, Ordering::Relaxed));
-    Ok(signals)
+    Ok(interrupts)
 }

@@ -1,6 +1,6 @@
 //! `midflight submit`: one function, called many times.
 
-use super::ends::{Ends, LOOK_EVERY, signals};
+use super::ends::{Ends, LOOK_EVERY, interrupt_count};
 use super::job::detach::{self, Array, DetachOptions, Items};
 use super::map::{directory, variables};
 use super::silence::Silence;
@@ -97,11 +97,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     job.tasks.iter_mut().for_each(|task| task.prefer = prefer);
     let client = connect(usage::resolve_all(&args.switch)?)?;
     // From the first task on, Ctrl-C cancels the job.
-    let signals = signals()?;
+    let interrupts = interrupt_count()?;
     let started = Instant::now();
     let completions = client.submit(job)?.completions();
     let mut tally = Tally::new(args)?;
-    collect(&client, completions, &signals, &mut tally, args.count)?;
+    collect(&client, completions, &interrupts, &mut tally, args.count)?;
     tally.finish(started.elapsed(), args.json)
 }
 
@@ -154,7 +154,7 @@ pub fn argument(function: &str, argument: &OsStr) -> Result<Vec<u8>> {
 fn collect(
     client: &Client,
     mut completions: Completions,
-    signals: &AtomicU32,
+    interrupts: &AtomicU32,
     tally: &mut Tally,
     count: u32,
 ) -> Result<()> {
@@ -172,7 +172,7 @@ fn collect(
                 None => progress.wait(),
             }
         }
-        let (asked, heard) = (signals.load(Ordering::Relaxed), tally.interrupted);
+        let (asked, heard) = (interrupts.load(Ordering::Relaxed), tally.interrupted);
         match asked {
             _ if asked == heard => {}
             1 => {

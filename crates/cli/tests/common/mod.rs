@@ -49,20 +49,20 @@ pub(crate) fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command
 }
 
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// By name, with the bench's name as `bench`. A missing value is null.
     #[track_caller]
     pub(crate) fn results(&self) -> serde_json::Value {
@@ -74,12 +74,12 @@ impl Said {
     }
 }
 
-pub(crate) fn run(args: &[&str]) -> Said {
+pub(crate) fn run(args: &[&str]) -> CommandOutput {
     midflight(args).output().unwrap().into()
 }
 
 /// As [`run`], with this stdin.
-pub(crate) fn run_with(args: &[&str], stdin: &str) -> Said {
+pub(crate) fn run_with(args: &[&str], stdin: &str) -> CommandOutput {
     spawn_with(args, stdin).wait_with_output().unwrap().into()
 }
 
@@ -93,7 +93,11 @@ pub(crate) fn spawn_with(args: &[&str], stdin: &str) -> Child {
 
 /// Calls `look` once a line on stderr satisfies `is_at_work`, then interrupts. The returned stderr starts after that line.
 #[track_caller]
-pub(crate) fn interrupted(args: &[&str], is_at_work: impl Fn(&str) -> bool, look: impl FnOnce(&Child)) -> Said {
+pub(crate) fn interrupted(
+    args: &[&str],
+    is_at_work: impl Fn(&str) -> bool,
+    look: impl FnOnce(&Child),
+) -> CommandOutput {
     let mut child = spawn_with(args, "");
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -104,11 +108,11 @@ pub(crate) fn interrupted(args: &[&str], is_at_work: impl Fn(&str) -> bool, look
     look(&child);
     signal(&child, Signal::INT);
     let stderr = std::io::read_to_string(stderr).unwrap();
-    Said { stderr, ..child.wait_with_output().unwrap().into() }
+    CommandOutput { stderr, ..child.wait_with_output().unwrap().into() }
 }
 
 /// Reports a skip if that is not possible.
-pub(crate) fn run_as_nobody(args: &[&str]) -> Option<Said> {
+pub(crate) fn run_as_nobody(args: &[&str]) -> Option<CommandOutput> {
     // Others may have no access to the build directory.
     let open = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
     let program = open.path().join("midflight");
@@ -117,12 +121,12 @@ pub(crate) fn run_as_nobody(args: &[&str]) -> Option<Said> {
     if rustix::process::geteuid().is_root() {
         command.uid(65_534).gid(65_534).current_dir("/");
     }
-    command.output().map_err(skip).ok().map(Said::from)
+    command.output().map_err(skip).ok().map(CommandOutput::from)
 }
 
 /// Asserts that a command failed with one line on stderr that contains all parts.
 #[track_caller]
-pub(crate) fn assert_error(said: &Said, code: i32, parts: &[&str]) {
+pub(crate) fn assert_error(said: &CommandOutput, code: i32, parts: &[&str]) {
     assert_eq!(said.code, Some(code), "{said:?}");
     assert_eq!(said.stderr.lines().count(), 1, "not one line: {said:?}");
     assert!(said.stderr.starts_with("error: "), "{said:?}");

@@ -129,7 +129,7 @@ impl Server {
     /// Serves while it is polled.
     pub async fn serve(self, source: Arc<dyn Source>) {
         let Self { listener, limits, address } = self;
-        let connections = Connections::where_silent_give_way(limits.connections, limits.request_timeout, SILENT);
+        let connections = Connections::evicting_silent(limits.connections, limits.request_timeout, SILENT);
         let has_page = Arc::clone(&source).observer().is_some();
         let served = Arc::new(Served {
             viewers: Viewers::new(Arc::clone(&source)),

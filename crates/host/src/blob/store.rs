@@ -57,7 +57,7 @@ impl BlobStore {
     pub(crate) fn new(mut options: BlobOptions) -> Arc<Self> {
         options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
-            connections: Connections::where_silent_give_way(
+            connections: Connections::evicting_silent(
                 options.max_connections,
                 options.progress_timeout,
                 Duration::ZERO,

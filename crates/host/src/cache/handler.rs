@@ -33,7 +33,7 @@ pub(super) struct AnswerHandler {
     wanted: Vec<Wanted>,
 }
 
-enum Said {
+enum Parsed {
     Ended(GetOutcome),
     Long,
     Unusable(ServerError),
@@ -62,15 +62,15 @@ impl AnswerHandler {
             return self.go_on(open, answer.server, None);
         }
         match read(&answer.bytes) {
-            Said::Ended(outcome) => {
+            Parsed::Ended(outcome) => {
                 add(if matches!(outcome, Ok(Some(_))) { &self.counts.values } else { &self.counts.missing });
                 self.ended.push((open.ending, outcome));
             }
-            Said::Long => {
+            Parsed::Long => {
                 add(&self.counts.long);
                 self.go_on(open, answer.server, None);
             }
-            Said::Unusable(why) => {
+            Parsed::Unusable(why) => {
                 self.counts.server_failed(&why);
                 self.go_on(open, answer.server, Some(why));
             }
@@ -92,19 +92,19 @@ impl AnswerHandler {
 }
 
 /// Nothing may follow an answer in a datagram.
-fn read(bytes: &[u8]) -> Said {
+fn read(bytes: &[u8]) -> Parsed {
     let answer = match parse_answer(bytes) {
-        Ok(Some((BackendAnswer::Long { .. }, length))) if length == bytes.len() => return Said::Long,
+        Ok(Some((BackendAnswer::Long { .. }, length))) if length == bytes.len() => return Parsed::Long,
         Ok(Some((answer, length))) if length == bytes.len() => answer,
-        Ok(Some(_)) => return Said::Unusable(ServerError::Unfit),
-        Ok(None) => return Said::Unusable(ServerError::Incomplete),
-        Err(reject) => return Said::Unusable(ServerError::Garbage(reject)),
+        Ok(Some(_)) => return Parsed::Unusable(ServerError::Unfit),
+        Ok(None) => return Parsed::Unusable(ServerError::Incomplete),
+        Err(reject) => return Parsed::Unusable(ServerError::Garbage(reject)),
     };
     match read_answer(&answer) {
-        Ok(StreamAnswer::Value(value)) => Said::Ended(Ok(Some(value))),
-        Ok(StreamAnswer::Missing) => Said::Ended(Ok(None)),
-        Ok(StreamAnswer::Done) => Said::Unusable(ServerError::Unfit),
-        Err(why) => Said::Unusable(why),
+        Ok(StreamAnswer::Value(value)) => Parsed::Ended(Ok(Some(value))),
+        Ok(StreamAnswer::Missing) => Parsed::Ended(Ok(None)),
+        Ok(StreamAnswer::Done) => Parsed::Unusable(ServerError::Unfit),
+        Err(why) => Parsed::Unusable(why),
     }
 }
 
@@ -148,9 +148,9 @@ mod tests {
 
     fn why(bytes: &[u8]) -> ServerError {
         match read(bytes) {
-            Said::Unusable(why) => why,
-            Said::Ended(outcome) => panic!("{outcome:?}"),
-            Said::Long => panic!("long"),
+            Parsed::Unusable(why) => why,
+            Parsed::Ended(outcome) => panic!("{outcome:?}"),
+            Parsed::Long => panic!("long"),
         }
     }
 
@@ -158,9 +158,9 @@ mod tests {
     fn n8_what_is_no_answer_to_a_get_is_never_a_value() {
         let value = bytes(&BackendAnswer::Value { value: b"v", flags: 7 });
         let expected = Value { bytes: b"v".to_vec(), flags: 7 };
-        assert!(matches!(read(&value), Said::Ended(Ok(Some(value))) if value == expected));
-        assert!(matches!(read(&bytes(&BackendAnswer::Missing)), Said::Ended(Ok(None))));
-        assert!(matches!(read(&bytes(&BackendAnswer::Long { length: 9 })), Said::Long));
+        assert!(matches!(read(&value), Parsed::Ended(Ok(Some(value))) if value == expected));
+        assert!(matches!(read(&bytes(&BackendAnswer::Missing)), Parsed::Ended(Ok(None))));
+        assert!(matches!(read(&bytes(&BackendAnswer::Long { length: 9 })), Parsed::Long));
 
         assert_eq!(why(&value[..value.len() - 1]), ServerError::Incomplete);
         assert_eq!(why(&[]), ServerError::Incomplete);

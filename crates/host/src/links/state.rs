@@ -115,7 +115,7 @@ impl Shared {
     pub(super) fn new(options: LinkOptions, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self {
             options,
-            connections: Connections::where_silent_give_way(CONNECTIONS_MAX, options.patience, SILENT_FOR),
+            connections: Connections::evicting_silent(CONNECTIONS_MAX, options.patience, SILENT_FOR),
             counts: Counts::default(),
             wake,
             generations: AtomicU64::new(u64::from(options.start) << 32),

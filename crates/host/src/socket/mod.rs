@@ -407,11 +407,11 @@ impl ReceiveBatch {
     }
 
     pub(crate) fn iter(&mut self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        self.iter_with_own().map(|(from, _, datagram)| (from, &*datagram))
+        self.iter_with_local_address().map(|(from, _, datagram)| (from, &*datagram))
     }
 
     /// The datagrams with sender and our address. The caller may rewrite them.
-    pub(crate) fn iter_with_own(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
+    pub(crate) fn iter_with_local_address(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
             let ip = if planted(86) { meta.addr.ip() } else { meta.addr.ip().to_canonical() };

@@ -115,7 +115,7 @@ fn answers_leave_from_the_address_that_was_asked() {
         let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
         waker.wait(&all, Some(2_000_000_000));
         assert!(all.receive(&mut batch) && all.is_on_all_addresses() && !peer.is_on_all_addresses());
-        let (from, own, _) = batch.iter_with_own().next().unwrap();
+        let (from, own, _) = batch.iter_with_local_address().next().unwrap();
         queue.push_from(&all, own, from, b"answer");
         queue.flush(&all);
         assert_eq!(receive_all(&peer, 1), [(asked, b"answer".to_vec())]);

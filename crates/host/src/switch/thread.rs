@@ -126,7 +126,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         while !self.shared.stop.load(Ordering::Acquire) {
             let received = self.busy_poll.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
-            for (from, own, datagram) in batch.iter_with_own() {
+            for (from, own, datagram) in batch.iter_with_local_address() {
                 self.take(now, (from, own.filter(|_| is_on_all)), datagram);
             }
             self.send_handed_over(now)?;

@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 /// }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct CancellationToken(Arc<Told>);
+pub struct CancellationToken(Arc<TokenState>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct TokenState {
     is_cancelled: AtomicBool,
     wakers: Mutex<Wakers>,
     changed: Condvar,

@@ -10,13 +10,13 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    Told(ServerStatus, Vec<u8>),
+    Answered(ServerStatus, Vec<u8>),
     Refused,
 }
 
 impl Back {
     pub(crate) fn status(&self) -> ServerStatus {
-        if let Self::Told(status, _) = self { *status } else { panic!("{self:?}") }
+        if let Self::Answered(status, _) = self { *status } else { panic!("{self:?}") }
     }
 }
 
@@ -85,7 +85,7 @@ impl Asker {
             assert!(bytes.is_empty());
             Back::Refused
         } else {
-            Back::Told(ServerStatus::read_from_bytes(status).unwrap(), bytes.to_vec())
+            Back::Answered(ServerStatus::read_from_bytes(status).unwrap(), bytes.to_vec())
         };
         (ends.request.get(), back)
     }
@@ -103,7 +103,7 @@ impl Asker {
 
     pub(crate) fn get(&mut self, key: &str) -> Vec<u8> {
         match self.ask(&get(key)) {
-            Back::Told(_, bytes) => bytes,
+            Back::Answered(_, bytes) => bytes,
             Back::Refused => panic!("{key} is refused"),
         }
     }

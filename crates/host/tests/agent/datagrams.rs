@@ -1,7 +1,7 @@
 //! Requests by datagram, with a correct backend.
 
 use crate::asker::{Asker, Back, Stream, bytes_of, bytes_of_request, get, set};
-use crate::scripted::{Scripted, Talk, answer, behaves};
+use crate::scripted::{ScriptedBackend, Talk, answer, behaves};
 use crate::{PATIENCE, loopback, options, start, wait_for, wait_until};
 use midflight_cache::client::{Client, ClientConfig, Event, Read};
 use midflight_cache::select::Algorithm;
@@ -19,7 +19,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 #[test]
 fn a_value_a_missing_key_and_what_it_counts() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let mut asker = Asker::new(agent.local_addr());
     assert_eq!(asker.get("one"), bytes_of(&BackendAnswer::Value { value: b"one", flags: 0 }));
@@ -33,7 +33,7 @@ fn a_value_a_missing_key_and_what_it_counts() {
 
 #[test]
 fn the_client_gets_a_value() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
@@ -61,7 +61,7 @@ fn the_client_gets_a_value() {
 
 #[test]
 fn a_value_that_does_not_fit_is_told_of_by_its_length() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while let Some(line) = talk.line() {
             let key = line.strip_prefix("get ").unwrap().to_owned();
             talk.value(&key, vec![b'x'; key.parse().unwrap()]);
@@ -85,7 +85,7 @@ fn a_value_that_does_not_fit_is_told_of_by_its_length() {
 
 #[test]
 fn n8_what_is_no_get_is_refused_and_counted_by_its_name() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let mut asker = Asker::new(agent.local_addr());
     assert_eq!(asker.ask_bytes(b""), Back::Refused);
@@ -95,7 +95,7 @@ fn n8_what_is_no_get_is_refused_and_counted_by_its_name() {
     assert_eq!(asker.ask(&set("one", b"1")), Back::Refused);
     let mut newer = bytes_of_request(&get("one"));
     newer[4] = 2;
-    let Back::Told(_, told) = asker.ask_bytes(&newer) else { panic!("refused") };
+    let Back::Answered(_, told) = asker.ask_bytes(&newer) else { panic!("refused") };
     assert_eq!(told, bytes_of(&BackendAnswer::OtherVersion { version: 1 }));
     let counters = agent.report().counters;
     assert_eq!((counters.malformed_questions, counters.not_get, counters.other_version), (3, 1, 1));
@@ -111,7 +111,7 @@ fn slow(talk: &mut Talk) {
 
 #[test]
 fn the_status_tells_of_the_queue_and_the_service_time() {
-    let backend = Scripted::start(|_, talk| slow(talk));
+    let backend = ScriptedBackend::start(|_, talk| slow(talk));
     let agent = start(AgentOptions { slots: 2, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..6 {
@@ -126,7 +126,7 @@ fn the_status_tells_of_the_queue_and_the_service_time() {
 
 #[test]
 fn a_queue_that_is_full_refuses_at_once() {
-    let backend = Scripted::start(|_, talk| slow(talk));
+    let backend = ScriptedBackend::start(|_, talk| slow(talk));
     let agent = start(AgentOptions { slots: 1, queue_max: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..3 {
@@ -139,7 +139,7 @@ fn a_queue_that_is_full_refuses_at_once() {
 /// A request forwarded by an operator: the answer goes to the rack's operator, and only known addresses may send such requests.
 #[test]
 fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let operator = UdpSocket::bind("127.0.0.2:0").unwrap();
     operator.set_read_timeout(Some(PATIENCE)).unwrap();
     let senders = Some(BTreeSet::from([operator.local_addr().unwrap().ip()]));
@@ -162,7 +162,7 @@ fn an_answer_goes_to_the_operator_and_foreign_requests_are_dropped() {
 
 #[test]
 fn an_agent_without_an_operator_takes_direct_requests_only() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let ends = Ends { server: agent.local_addr().into(), ..Ends::new_zeroed() };
     let request = NetrsRequest { start: Netrs::for_server(Kind::Monitored), group: [0; 3] };
@@ -173,7 +173,7 @@ fn an_agent_without_an_operator_takes_direct_requests_only() {
 
 #[test]
 fn the_load_of_the_last_second_is_known() {
-    let backend = Scripted::start(|_, talk| slow(talk));
+    let backend = ScriptedBackend::start(|_, talk| slow(talk));
     let agent = start(AgentOptions { slots: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     wait_until(
@@ -197,7 +197,7 @@ fn asker_of(agent: &midflight_host::cache::agent::Agent) -> Asker {
 /// Requests at the backend are answered; queued ones are refused, so that their clients ask another replica at once.
 #[test]
 fn an_agent_that_ends_answers_what_it_has_begun() {
-    let backend = Scripted::start(|_, talk| slow(talk));
+    let backend = ScriptedBackend::start(|_, talk| slow(talk));
     let agent = start(AgentOptions { slots: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for _ in 0..3 {
@@ -222,7 +222,7 @@ impl Drop for EndOfFlood<'_> {
 /// While a client floods, its datagrams are counted, streams are served, and the agent reports that it lives.
 #[test]
 fn n8_a_client_that_floods_keeps_nobody_out() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(AgentOptions { backend_timeout: Duration::from_secs(10), ..options(&backend.memcached()) });
     let (ends, address) = (AtomicBool::new(false), agent.local_addr());
     std::thread::scope(|scope| {
@@ -259,7 +259,7 @@ fn wrong_options_are_named() {
 
 #[test]
 fn an_address_in_use_is_named() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.memcached()));
     let taken = AgentOptions { address: agent.local_addr(), ..options(&backend.memcached()) };
     let error = midflight_host::cache::agent::Agent::start(taken, || {}).unwrap_err().to_string();

@@ -40,13 +40,13 @@ impl Talk {
     }
 }
 
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedBackend {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
     ends: Arc<AtomicBool>,
 }
 
-impl Scripted {
+impl ScriptedBackend {
     /// Runs `script` on each connection; connections are numbered from 0.
     pub(crate) fn start(script: impl Fn(usize, &mut Talk) + Send + Sync + 'static) -> Self {
         Self::start_at(([127, 0, 0, 1], 0).into(), script)
@@ -89,7 +89,7 @@ impl Scripted {
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedBackend {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
     }

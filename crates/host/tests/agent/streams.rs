@@ -1,7 +1,7 @@
 //! Streams to an agent.
 
 use crate::asker::{Asker, Stream, bytes_of, bytes_of_request, get, set};
-use crate::scripted::{Scripted, Talk, answer, behaves};
+use crate::scripted::{ScriptedBackend, Talk, answer, behaves};
 use crate::{options, start, wait_for, wait_for_flag};
 use midflight_host::cache::agent::AgentOptions;
 use midflight_wire::cache::backend::{BackendAnswer, BackendRequest, VALUE_MAX};
@@ -36,9 +36,9 @@ fn keeps(kept: &Mutex<BTreeMap<String, Vec<u8>>>, talk: &mut Talk) {
     }
 }
 
-fn backend() -> Scripted {
+fn backend() -> ScriptedBackend {
     let kept = Arc::new(Mutex::new(BTreeMap::new()));
-    Scripted::start(move |_, talk| keeps(&kept, talk))
+    ScriptedBackend::start(move |_, talk| keeps(&kept, talk))
 }
 
 fn done() -> Vec<u8> {
@@ -173,7 +173,7 @@ fn t14_streams_beyond_the_bound_are_refused_in_words() {
 fn streams_do_not_wait_in_front_of_datagrams() {
     let is_told = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_told);
-    let backend = Scripted::start(move |_, talk| {
+    let backend = ScriptedBackend::start(move |_, talk| {
         while let Some(line) = talk.line() {
             if line == "get slow" {
                 wait_for_flag(&told);
@@ -200,7 +200,7 @@ fn streams_do_not_wait_in_front_of_datagrams() {
 fn a_request_whose_stream_has_ended_before_its_turn_is_not_carried_out() {
     let kept = Arc::new(Mutex::new(BTreeMap::from([("slow".to_owned(), b"1".to_vec())])));
     let of_backend = Arc::clone(&kept);
-    let backend = Scripted::start(move |_, talk| {
+    let backend = ScriptedBackend::start(move |_, talk| {
         std::thread::sleep(Duration::from_millis(100));
         keeps(&of_backend, talk);
     });
@@ -223,7 +223,7 @@ fn a_request_whose_stream_has_ended_before_its_turn_is_not_carried_out() {
 #[test]
 fn a_long_value_that_is_being_read_is_not_cut_by_the_end() {
     let long = vec![b'x'; VALUE_MAX];
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while talk.line().is_some() {
             talk.value("long", vec![b'x'; VALUE_MAX]);
         }
@@ -244,7 +244,7 @@ fn a_long_value_that_is_being_read_is_not_cut_by_the_end() {
 
 #[test]
 fn redis_keeps_no_flags_and_the_agent_says_so() {
-    let backend = Scripted::start(|_, talk| behaves(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves(talk));
     let agent = start(options(&backend.redis()));
     let mut stream = Stream::connect(agent.local_addr());
     let with_flags = BackendRequest::Set { key: b"key", value: b"1", flags: 7, expires_s: 0 };

@@ -1,7 +1,7 @@
 //! Misbehaving backends: each fault is counted by name, no client gets a wrong value, and the agent continues.
 
 use crate::asker::{Asker, Back, Stream, bytes_of, get, set};
-use crate::scripted::{Scripted, answer, behaves};
+use crate::scripted::{ScriptedBackend, answer, behaves};
 use crate::{PATIENCE, options, start, wait_for, wait_for_flag, wait_until};
 use midflight_host::cache::agent::AgentOptions;
 use midflight_wire::cache::backend::BackendAnswer;
@@ -20,7 +20,7 @@ fn value(value: &[u8]) -> Vec<u8> {
 fn a_backend_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
     let (is_refused, has_answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (refused, answered) = (Arc::clone(&is_refused), Arc::clone(&has_answered));
-    let backend = Scripted::start(move |number, talk| {
+    let backend = ScriptedBackend::start(move |number, talk| {
         if number > 0 {
             return behaves(talk);
         }
@@ -47,7 +47,7 @@ fn a_backend_that_stalls_costs_one_request_and_its_late_answer_is_nobodys() {
 /// Single bytes do not extend the timeout.
 #[test]
 fn a_backend_that_answers_byte_by_byte_is_not_waited_for() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         if talk.line().is_some() {
             for byte in b"VALUE one 0 3\r\none\r\nEND\r\n" {
                 talk.say([*byte]);
@@ -62,7 +62,7 @@ fn a_backend_that_answers_byte_by_byte_is_not_waited_for() {
 
 #[test]
 fn a_backend_that_closes_in_the_middle_of_an_answer_is_gone_for_that_request() {
-    let backend = Scripted::start(|number, talk| {
+    let backend = ScriptedBackend::start(|number, talk| {
         if number > 0 {
             return behaves(talk);
         }
@@ -87,7 +87,7 @@ fn behaves_once(talk: &mut crate::scripted::Talk) {
 
 #[test]
 fn a_backend_that_closes_between_two_requests_is_connected_again() {
-    let backend = Scripted::start(|_, talk| behaves_once(talk));
+    let backend = ScriptedBackend::start(|_, talk| behaves_once(talk));
     let agent = start(AgentOptions { slots: 1, ..options(&backend.memcached()) });
     let mut asker = Asker::new(agent.local_addr());
     for number in 0..20 {
@@ -112,7 +112,7 @@ fn n8_what_no_backend_may_send_is_refused_by_its_name() {
         ("$3\r\none\r\n$3\r\ntwo\r\n", true),
         ("*1\r\n$3\r\none\r\n", true),
     ] {
-        let backend = Scripted::start(move |_, talk| {
+        let backend = ScriptedBackend::start(move |_, talk| {
             while let Some(line) = talk.line() {
                 match (is_redis, line.as_str()) {
                     (false, "get bad") | (true, "bad") => talk.say(said),
@@ -141,7 +141,7 @@ fn n8_what_no_backend_may_send_is_refused_by_its_name() {
 fn a_backend_that_speaks_unasked_gives_nobody_a_wrong_value() {
     let (said, has_spoken) = std::sync::mpsc::channel();
     let said = Mutex::new(said);
-    let backend = Scripted::start(move |number, talk| {
+    let backend = ScriptedBackend::start(move |number, talk| {
         while let Some(line) = talk.line() {
             if line.starts_with("good") {
                 talk.say("$4\r\ngood\r\n");
@@ -164,7 +164,7 @@ fn a_backend_that_speaks_unasked_gives_nobody_a_wrong_value() {
 
 #[test]
 fn a_value_that_is_too_long_is_refused_before_it_is_read() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while let Some(line) = talk.line() {
             match line.as_str() {
                 "get long" => talk.say("VALUE long 0 1048577\r\n"),
@@ -186,7 +186,7 @@ fn a_value_that_is_too_long_is_refused_before_it_is_read() {
 
 #[test]
 fn what_the_backend_refuses_is_refused_and_the_connection_is_kept() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while let Some(line) = talk.line() {
             match line.as_str() {
                 "get bad" => talk.say("SERVER_ERROR out of memory writing get response\r\n"),
@@ -205,7 +205,7 @@ fn what_the_backend_refuses_is_refused_and_the_connection_is_kept() {
 /// memcached reads the value of a refused SET as commands, and answers these too.
 #[test]
 fn after_a_set_that_was_refused_nothing_of_that_connection_is_believed() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while let Some(line) = talk.line() {
             if let Some(rest) = line.strip_prefix("set ") {
                 let length: usize = rest.rsplit(' ').next().unwrap().parse().unwrap();
@@ -242,7 +242,7 @@ fn an_agent_starts_before_its_backend_and_serves_when_that_is_there() {
     let counters = agent.report().counters;
     assert_eq!((counters.backend_gone, counters.backend_connects), (101, 0));
     assert!((1..=12).contains(&counters.backend_connect_failures), "{counters:?}");
-    let _backend = Scripted::start_at(address, |_, talk| behaves(talk));
+    let _backend = ScriptedBackend::start_at(address, |_, talk| behaves(talk));
     wait_for(&agent, "it is there", |counters| counters.backend_connects > 0);
     wait_until("it is believed", || agent.report().backend_is_gone.is_none(), String::new);
     assert_eq!(asker.get("one"), value(b"one"));
@@ -252,7 +252,7 @@ fn an_agent_starts_before_its_backend_and_serves_when_that_is_there() {
 /// It accepts and closes connections; the agent must not connect for every request.
 #[test]
 fn a_backend_that_closes_each_connection_is_asked_less_and_less() {
-    let backend = Scripted::start(|_, talk| drop(talk.line()));
+    let backend = ScriptedBackend::start(|_, talk| drop(talk.line()));
     let agent = start(options(&backend.memcached()));
     let mut asker = Asker::new(agent.local_addr());
     let begin = Instant::now();
@@ -266,7 +266,7 @@ fn a_backend_that_closes_each_connection_is_asked_less_and_less() {
 
 #[test]
 fn a_database_that_is_not_there_is_a_backend_that_is_gone() {
-    let backend = Scripted::start(|_, talk| {
+    let backend = ScriptedBackend::start(|_, talk| {
         while let Some(line) = talk.line() {
             if line == "17" {
                 talk.say("-ERR DB index is out of range\r\n");
@@ -282,7 +282,7 @@ fn a_database_that_is_not_there_is_a_backend_that_is_gone() {
 /// A listener that never accepts.
 #[test]
 fn a_backend_that_takes_no_connection_is_gone() {
-    let backend = Scripted::start(|_, talk| talk.until_closed());
+    let backend = ScriptedBackend::start(|_, talk| talk.until_closed());
     // A connection counts only once its database is selected.
     let agent = start(options(&format!("{}/1", backend.redis())));
     assert_eq!(agent.report().backend_is_gone.as_deref(), Some("it does not take connections"));

@@ -19,7 +19,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// Commands that one job may begin before the next job's turn.
 const SHARE: usize = 256;
 const ASKS_MAX: usize = 256;
-/// Interval of saving the client's marks and of removing old jobs.
+/// Interval of saving the client's counters and of removing old jobs.
 const EVERY: Duration = Duration::from_secs(60);
 const OLD_MAX: usize = 64;
 /// Events that may wait while saving fails; beyond it nothing more is received.
@@ -141,7 +141,7 @@ impl Engine {
             }
         }
         let Some(row) = self.row.clone() else { return Ok(()) };
-        let left = Resumption { marks: row.marks(), switch: row.epoch, tasks };
+        let left = Resumption { saved_counters: row.saved_counters(), switch: row.epoch, tasks };
         let is_empty = left.tasks.is_empty();
         let client = DurableClient::start(&self.options(&row), Some(left), |saved| {
             let job = self.job_of.get(&saved.key.0)?;
@@ -220,7 +220,7 @@ impl Engine {
             switches: switches.to_vec(),
             udp_port: 0,
             tcp_port: 0,
-            marks: (0, 0, 0),
+            saved_counters: (0, 0, 0),
             epoch: None,
         };
         let client = DurableClient::start(&self.options(&row), None, |_| None)?;
@@ -342,10 +342,12 @@ impl Engine {
             draft.remove_old(unix_ms(), OLD_MAX)?;
         }
         let row = self.row.as_ref().map(|row| {
-            let marks = self.client.as_ref().map(DurableClient::marks);
-            let marks = marks.map_or(row.marks, |marks| (marks.sequence, marks.probes, marks.next_key));
+            let saved_counters = self.client.as_ref().map(DurableClient::saved_counters);
+            let saved_counters = saved_counters.map_or(row.saved_counters, |saved_counters| {
+                (saved_counters.sequence, saved_counters.probes, saved_counters.next_key)
+            });
             let epoch = draft.epoch.or(row.epoch);
-            ClientRow { marks, epoch, ..row.clone() }
+            ClientRow { saved_counters, epoch, ..row.clone() }
         });
         let effects = draft.commit(row.as_ref())?;
         self.row = row;

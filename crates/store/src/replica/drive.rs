@@ -2,8 +2,8 @@ use super::balance::{EVEN_SHARE, Load};
 use super::config::{Agreed, Habits};
 use super::entry::Record;
 use super::image::Image;
-use super::letters::{Letter, Other};
 use super::node::Turn;
+use super::peer_messages::{OwnMessage, PeerMessage};
 use super::switches::is_silent;
 use super::{Event, Refusal, Replica};
 use midflight_endpoint::mutants::planted;
@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Links {
-    queues: BTreeMap<(u64, Lane), VecDeque<Letter>>,
+    queues: BTreeMap<(u64, Lane), VecDeque<PeerMessage>>,
     up: BTreeMap<(u64, Lane), u64>,
     /// Peers with other settings; their messages are dropped.
     pub(super) unlike: BTreeSet<u64>,
@@ -35,14 +35,14 @@ pub(super) struct Links {
 
 impl Links {
     /// Queues a peer message; returns false and drops it if the link is down or its queue is full.
-    pub(super) fn queue(&mut self, peer: u64, lane: Lane, letter: Letter) -> bool {
+    pub(super) fn queue(&mut self, peer: u64, lane: Lane, peer_message: PeerMessage) -> bool {
         if !self.up.contains_key(&(peer, lane)) {
             return false;
         }
         let queue = self.queues.entry((peer, lane)).or_default();
         let may = queue.len() < QUEUE_MAX;
         if may {
-            queue.push_back(letter);
+            queue.push_back(peer_message);
         }
         may
     }
@@ -174,9 +174,9 @@ impl Replica {
     /// Reports load and reachability to the leader. If this fails, the next report repeats it.
     fn report(&mut self) {
         if let Some(leader) = self.node.leader() {
-            self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Load(self.gauge.load)));
+            self.links.queue(leader, Lane::Prompt, PeerMessage::Own(OwnMessage::Load(self.gauge.load)));
             let is_heard = self.presence.is_heard;
-            self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Reach { is_heard }));
+            self.links.queue(leader, Lane::Prompt, PeerMessage::Own(OwnMessage::Reach { is_heard }));
         }
     }
 
@@ -211,30 +211,30 @@ impl Replica {
 }
 
 impl Replica {
-    fn take_letter(&mut self, now: Nanos, link: Link, letter: Letter) {
+    fn take_peer_message(&mut self, now: Nanos, link: Link, peer_message: PeerMessage) {
         let peer = link.peer;
-        match letter {
-            Letter::Other(Other::Greeting(agreed, habits)) => self.greeted(peer, agreed, habits),
+        match peer_message {
+            PeerMessage::Own(OwnMessage::Greeting(agreed, habits)) => self.greeted(peer, agreed, habits),
             _ if self.links.unlike.contains(&peer) => self.counters.unlike_peers += 1,
-            Letter::Other(Other::Origin(origin)) => self.take_origin(now, peer, origin),
+            PeerMessage::Own(OwnMessage::Origin(origin)) => self.take_origin(now, peer, origin),
             _ if self.is_founding() || self.links.refused.contains_key(&peer) => self.counters.other_stores += 1,
             // Snapshots come in parts.
-            Letter::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
+            PeerMessage::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
                 self.counters.foreign_messages += 1;
             }
-            Letter::Raft(message) => self.take_message(now, peer, message),
-            Letter::Other(Other::Part { transfer, number, content }) => {
+            PeerMessage::Raft(message) => self.take_message(now, peer, message),
+            PeerMessage::Own(OwnMessage::Part { transfer, number, content }) => {
                 self.take_part(now, link, transfer, number, content);
             }
-            Letter::Other(Other::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
-            Letter::Other(Other::Refused { transfer }) => self.take_refused(peer, transfer),
-            Letter::Other(Other::Load(load)) => self.take_load(peer, load),
-            Letter::Other(Other::Room { has_room }) => self.take_room(peer, has_room),
-            Letter::Other(Other::AskLease { term, at }) => self.take_ask_lease(now, peer, term, at),
-            Letter::Other(Other::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
-            Letter::Other(Other::AskIndex { number }) => self.take_ask_index(now, peer, number),
-            Letter::Other(Other::Index { number, index }) => self.take_index(now, number, index),
-            Letter::Other(Other::Reach { is_heard }) => self.take_reach(now, peer, is_heard),
+            PeerMessage::Own(OwnMessage::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
+            PeerMessage::Own(OwnMessage::Refused { transfer }) => self.take_refused(peer, transfer),
+            PeerMessage::Own(OwnMessage::Load(load)) => self.take_load(peer, load),
+            PeerMessage::Own(OwnMessage::Room { has_room }) => self.take_room(peer, has_room),
+            PeerMessage::Own(OwnMessage::AskLease { term, at }) => self.take_ask_lease(now, peer, term, at),
+            PeerMessage::Own(OwnMessage::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
+            PeerMessage::Own(OwnMessage::AskIndex { number }) => self.take_ask_index(now, peer, number),
+            PeerMessage::Own(OwnMessage::Index { number, index }) => self.take_index(now, number, index),
+            PeerMessage::Own(OwnMessage::Reach { is_heard }) => self.take_reach(now, peer, is_heard),
         }
     }
 
@@ -360,7 +360,7 @@ impl Linked for Replica {
         self.links.queue(
             link.peer,
             link.lane,
-            Letter::Other(Other::Greeting(self.config.agreed(), self.config.habits())),
+            PeerMessage::Own(OwnMessage::Greeting(self.config.agreed(), self.config.habits())),
         );
         if link.lane == Lane::Prompt {
             self.tell_origin(link.peer);
@@ -382,8 +382,8 @@ impl Linked for Replica {
         if !self.links.is_present(link) {
             return;
         }
-        match Letter::decode(message) {
-            Ok(letter) => self.take_letter(now, link, letter),
+        match PeerMessage::decode(message) {
+            Ok(peer_message) => self.take_peer_message(now, link, peer_message),
             Err(_) => self.counters.foreign_messages += 1,
         }
         self.go_on(now);
@@ -393,8 +393,9 @@ impl Linked for Replica {
         if !self.links.is_present(link) {
             return false;
         }
-        while let Some(letter) = self.links.queues.get_mut(&(link.peer, link.lane)).and_then(VecDeque::pop_front) {
-            if letter.encode(buffer).is_ok() {
+        while let Some(peer_message) = self.links.queues.get_mut(&(link.peer, link.lane)).and_then(VecDeque::pop_front)
+        {
+            if peer_message.encode(buffer).is_ok() {
                 return true;
             }
             // Tell Raft of the loss; otherwise it waits for the answer.

@@ -1,7 +1,7 @@
 //! How a set begins: its first members found it together, or not at all. `docs/internals/founding.md`.
 
 use super::config::Member;
-use super::letters::{Letter, Other};
+use super::peer_messages::{OwnMessage, PeerMessage};
 use super::{Event, Replica, members, snapshots};
 use crate::log::Log;
 use midflight_endpoint::mutants::planted;
@@ -111,7 +111,9 @@ impl Replica {
     /// Sends the origin to a peer whose link has come up. If it is not durable yet, sends it to all peers once it is.
     pub(super) fn tell_origin(&mut self, peer: u64) {
         match (self.origin(), &mut self.founding) {
-            (Some(origin), _) => drop(self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Origin(origin)))),
+            (Some(origin), _) => {
+                self.links.queue(peer, Lane::Prompt, PeerMessage::Own(OwnMessage::Origin(origin)));
+            }
             (None, Some(founding)) => founding.said = None,
             (None, None) => {}
         }
@@ -120,7 +122,7 @@ impl Replica {
     pub(super) fn announce(&mut self) {
         let Some(origin) = self.origin() else { return };
         for peer in self.links.peers() {
-            self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Origin(origin.clone())));
+            self.links.queue(peer, Lane::Prompt, PeerMessage::Own(OwnMessage::Origin(origin.clone())));
         }
         if let Some(founding) = &mut self.founding {
             founding.said = Some(origin);

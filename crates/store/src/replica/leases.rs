@@ -7,8 +7,8 @@
 use super::Replica;
 use super::config::{ReplicaConfig, Timing};
 use super::entry::Record;
-use super::letters::{Letter, Other};
 use super::node::Node;
+use super::peer_messages::{OwnMessage, PeerMessage};
 use super::writes::kgroup_of;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Lane, Nanos};
@@ -175,9 +175,9 @@ impl Replica {
     /// Requests a lease, after a heartbeat of the leader.
     pub(super) fn ask_lease(&mut self, now: Nanos, leader: u64) {
         if self.leases.is_some() && self.node.leader() == Some(leader) {
-            let ask = Other::AskLease { term: self.node.term(), at: now };
+            let ask = OwnMessage::AskLease { term: self.node.term(), at: now };
             // If the link is full, the next heartbeat asks again.
-            self.links.queue(leader, Lane::Prompt, Letter::Other(ask));
+            self.links.queue(leader, Lane::Prompt, PeerMessage::Own(ask));
         }
     }
 
@@ -199,7 +199,7 @@ impl Replica {
         }
         let until = now + self.config.timing.with_drift(self.config.timing.leader_lease);
         leases.granted.grants.insert(peer, Grant { echo: at, until, goal: node.committed() });
-        self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Lease { term, echo: at, shown: applied }));
+        self.links.queue(peer, Lane::Prompt, PeerMessage::Own(OwnMessage::Lease { term, echo: at, shown: applied }));
     }
 
     /// A grant, or more entries shown, which are committed.
@@ -223,8 +223,8 @@ impl Replica {
         let Some(leases) = self.leases.as_mut().filter(|leases| leads && leases.granted.told < applied) else { return };
         leases.granted.told = applied;
         for (holder, grant) in leases.granted.holders(now) {
-            let lease = Other::Lease { term, echo: grant.echo, shown: applied };
-            self.links.queue(holder, Lane::Prompt, Letter::Other(lease));
+            let lease = OwnMessage::Lease { term, echo: grant.echo, shown: applied };
+            self.links.queue(holder, Lane::Prompt, PeerMessage::Own(lease));
         }
     }
 }

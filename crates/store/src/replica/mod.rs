@@ -1,6 +1,6 @@
 //! A replica: Raft, the store, and the protocol with the switch.
 //!
-//! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes; `letters`: peer messages;
+//! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes; `peer_messages`: peer messages;
 //! - `entry`, `state`, `store`, `clients`: log entries, and the state that they add up to;
 //! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
 //! - `hand_over`, `succession`: moving leadership to another replica;
@@ -23,10 +23,10 @@ mod founding;
 mod hand_over;
 mod image;
 mod leases;
-mod letters;
 mod members;
 mod node;
 mod packets;
+mod peer_messages;
 mod presence;
 mod read_index;
 mod reads;
@@ -58,11 +58,11 @@ use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
 use founding::Founding;
 use image::Image;
-use letters::Letter;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, Lane, Link, MS, Nanos};
 use midflight_wire::store::NO_SLOT;
 use node::Node;
+use peer_messages::PeerMessage;
 use raft::eraftpb::MessageType;
 use raft::prelude::Entry;
 use raft::prelude::Message;
@@ -362,8 +362,8 @@ impl Replica {
 
     fn bounds(&self) -> Bounds {
         Bounds {
-            waiting: self.config.waiting,
-            unsafe_bytes: self.config.unsafe_bytes,
+            waiting_max: self.config.waiting,
+            unsafe_bytes_max: self.config.unsafe_bytes,
             has_room: self.majority_has_room(),
         }
     }
@@ -408,13 +408,13 @@ impl Replica {
                     self.events.push_back(Event::Unreadable(peer));
                 }
             }
-            Err(node::Refused::BeyondLog { commit }) => self.end_contradicted(now, peer, commit),
+            Err(node::Refused::BeyondLog { commit }) => self.end_contradicting_link(now, peer, commit),
         }
     }
 
     /// The leader's commit index is beyond this log. Either it is wrong or this disk lost acknowledged entries; only an operator can
     /// tell.
-    fn end_contradicted(&mut self, now: Nanos, peer: u64, commit: u64) {
+    fn end_contradicting_link(&mut self, now: Nanos, peer: u64, commit: u64) {
         self.counters.contradictions += 1;
         if self.links.contradicting.insert(peer) {
             self.events.push_back(Event::Contradicted { peer, commit, last: self.node.last_index() });
@@ -480,7 +480,7 @@ impl Replica {
             let to = message.to;
             let is_sent = match message.get_msg_type() {
                 MessageType::MsgSnapshot => self.send_snapshot(message),
-                _ => self.links.queue(to, Lane::Prompt, Letter::Raft(message)),
+                _ => self.links.queue(to, Lane::Prompt, PeerMessage::Raft(message)),
             };
             if !is_sent {
                 unreachable.insert(to);

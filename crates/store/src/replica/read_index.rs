@@ -2,8 +2,8 @@
 //! next one. `docs/internals/store-modes.md`.
 
 use super::Replica;
-use super::letters::{Letter, Other};
 use super::node::Node;
+use super::peer_messages::{OwnMessage, PeerMessage};
 use super::switches::SILENT_HEARTBEATS;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Lane, Nanos};
@@ -84,7 +84,7 @@ impl Replica {
             return;
         }
         let leader = self.node.leader().filter(|_| !self.node.is_leader());
-        let ask = Letter::Other(Other::AskIndex { number });
+        let ask = PeerMessage::Own(OwnMessage::AskIndex { number });
         if leader.is_some_and(|leader| self.links.queue(leader, Lane::Prompt, ask)) {
             self.read_index.asked = Some(now);
             self.read_index.next = number.wrapping_add(1);
@@ -107,7 +107,7 @@ impl Replica {
         if !node.is_leader() || !is_member || node.term_at(index) != Some(node.term()) {
             self.counters.grants_astray += 1;
         } else if node.has_lease(now) {
-            self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Index { number, index }));
+            self.links.queue(peer, Lane::Prompt, PeerMessage::Own(OwnMessage::Index { number, index }));
         } else {
             self.read_index.questions.insert(peer, Question { number, since: now, index });
         }
@@ -115,7 +115,7 @@ impl Replica {
 
     pub(super) fn answer_questions(&mut self) {
         for (peer, Question { number, index, .. }) in self.read_index.confirmed(&self.node) {
-            self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Index { number, index }));
+            self.links.queue(peer, Lane::Prompt, PeerMessage::Own(OwnMessage::Index { number, index }));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Full disks. A full disk keeps a reserve for deletes, reads and elections. Other writes are refused while no majority of the disks has
 //! room.
 
-use super::letters::{Letter, Other};
+use super::peer_messages::{OwnMessage, PeerMessage};
 use super::{Event, Replica};
 use midflight_endpoint::{Lane, Nanos};
 use midflight_wire::store::Command;
@@ -56,7 +56,7 @@ impl Replica {
     pub(super) fn report_room(&mut self) {
         if let Some(leader) = self.node.leader().filter(|&leader| leader != self.config.id) {
             let has_room = !self.room.is_full;
-            self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Room { has_room }));
+            self.links.queue(leader, Lane::Prompt, PeerMessage::Own(OwnMessage::Room { has_room }));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Snapshot transfers to replicas that are far behind. `docs/internals/store-replica.md`, "A snapshot on its way".
 
 use super::image::{Cursor, Image, SnapshotError, Thawing};
-use super::letters::{Content, Letter, Other, Transfer};
+use super::peer_messages::{Content, OwnMessage, PeerMessage, Transfer};
 use super::state::State;
 use super::{Event, Replica};
 use crate::log::{decode_message, encode_message};
@@ -55,7 +55,7 @@ enum Verdict {
 }
 
 impl Outgoing {
-    fn next(&mut self) -> Option<(Other, bool)> {
+    fn next(&mut self) -> Option<(OwnMessage, bool)> {
         let content = match self.message.take() {
             Some(message) => {
                 let mut bytes = Vec::new();
@@ -68,7 +68,7 @@ impl Outgoing {
         let (number, is_last) = (self.sent, content == Content::End);
         self.sent += 1;
         self.data_sent += u64::from(matches!(content, Content::Data(_)));
-        Some((Other::Part { transfer: self.transfer, number, content }, is_last))
+        Some((OwnMessage::Part { transfer: self.transfer, number, content }, is_last))
     }
 }
 
@@ -168,8 +168,8 @@ impl Replica {
         let safe = self.node.log().snapshot_parts().map_or(0, |(_, safe)| safe);
         let Some(incoming) = self.transfers.incoming.as_mut().filter(|incoming| safe > incoming.told) else { return };
         incoming.told = safe;
-        let letter = Other::Received { transfer: incoming.transfer, parts: safe };
-        self.links.queue(incoming.link.peer, Lane::Bulk, Letter::Other(letter));
+        let peer_message = OwnMessage::Received { transfer: incoming.transfer, parts: safe };
+        self.links.queue(incoming.link.peer, Lane::Bulk, PeerMessage::Own(peer_message));
     }
 
     fn drop_incoming(&mut self) {
@@ -188,7 +188,7 @@ impl Replica {
 
     fn refuse(&mut self, link: Link, transfer: Transfer) {
         self.counters.transfers_refused += 1;
-        self.links.queue(link.peer, Lane::Bulk, Letter::Other(Other::Refused { transfer }));
+        self.links.queue(link.peer, Lane::Bulk, PeerMessage::Own(OwnMessage::Refused { transfer }));
     }
 
     pub(super) fn take_part(&mut self, now: Nanos, link: Link, transfer: Transfer, number: u64, content: Content) {

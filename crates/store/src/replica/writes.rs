@@ -28,7 +28,7 @@ pub(super) struct Writes {
     outcomes: HashMap<u64, Outcome>,
     /// The unapplied write in the log, by client.
     in_log: HashMap<u64, u64>,
-    opening: Vec<Source>,
+    opening_sources: Vec<Source>,
     /// Key groups that READs show to be unstable: SEQ of the last write, and time of the first such READ.
     open: BTreeMap<u32, (u64, Nanos)>,
     last_write: Nanos,
@@ -61,8 +61,8 @@ pub(super) struct Arrived<'a> {
 
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    pub(super) waiting: usize,
-    pub(super) unsafe_bytes: usize,
+    pub(super) waiting_max: usize,
+    pub(super) unsafe_bytes_max: usize,
     pub(super) has_room: bool,
 }
 
@@ -74,7 +74,7 @@ impl Writes {
             waiting: VecDeque::new(),
             outcomes: HashMap::new(),
             in_log: HashMap::new(),
-            opening: Vec::new(),
+            opening_sources: Vec::new(),
             open: BTreeMap::new(),
             last_write: 0,
         }
@@ -148,7 +148,7 @@ impl Writes {
         if !is_open && key_hash(key) != request.hash.get() {
             return Err(Status::BadHash);
         }
-        if self.waiting.len() >= bounds.waiting || node.unsafe_bytes() >= bounds.unsafe_bytes {
+        if self.waiting.len() >= bounds.waiting_max || node.unsafe_bytes() >= bounds.unsafe_bytes_max {
             return Err(Status::Busy);
         }
         if is_open {
@@ -156,11 +156,11 @@ impl Writes {
             if !(key.is_empty() && arguments.is_empty()) {
                 return Err(Status::BadRequest);
             }
-            if !state.clients.may_open(time, source, &self.opening) {
+            if !state.clients.may_open(time, source, &self.opening_sources) {
                 return Err(Status::ClientsFull);
             }
             let answer = self.propose(node, &Record::Open { time, source })?;
-            self.opening.push(source);
+            self.opening_sources.push(source);
             return Ok(answer);
         }
         let (client, number) = (write.client.get(), write.number.get());
@@ -187,7 +187,7 @@ impl Writes {
 
     /// If the queue is full, drops the answer: the client repeats, and a REFRESH makes the group stable.
     fn wait(&mut self, came: Option<(Command, Nanos)>, index: u64, request: Request, answer: Answer, bounds: Bounds) {
-        if self.waiting.len() < bounds.waiting {
+        if self.waiting.len() < bounds.waiting_max {
             self.waiting.push_back(Waiting { came, index, request, answer });
         }
     }
@@ -199,9 +199,9 @@ impl Writes {
             self.in_log.remove(client);
         }
         if let Record::Open { source, .. } = record
-            && let Some(place) = self.opening.iter().position(|other| other == source)
+            && let Some(place) = self.opening_sources.iter().position(|other| other == source)
         {
-            self.opening.swap_remove(place);
+            self.opening_sources.swap_remove(place);
         }
         if self.waiting.back().is_some_and(|last| last.index >= index) {
             self.outcomes.insert(index, outcome);

@@ -40,12 +40,12 @@ fn behind() -> Option<(Status, Vec<u8>)> {
 }
 
 /// Raft's messages end with 0; all others end with 1 and begin with their kind.
-fn is_raft(letter: &[u8]) -> bool {
-    letter.last() == Some(&0)
+fn is_raft(peer_message: &[u8]) -> bool {
+    peer_message.last() == Some(&0)
 }
 
-fn is_lease(letter: &[u8]) -> bool {
-    !is_raft(letter) && letter[0] == 6
+fn is_lease(peer_message: &[u8]) -> bool {
+    !is_raft(peer_message) && peer_message[0] == 6
 }
 
 /// R1: a lease runs from its request. If it ran from a late grant, it would outlast what the leader assumes.
@@ -55,11 +55,13 @@ fn r1_a_lease_that_comes_late_ends_no_later() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
     let (sid, leader, [late, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
     let is_on_its_way = move |from, to| (from, to) == (leader, late);
-    let later = move |from, to, letter: &[u8]| if is_on_its_way(from, to) && is_lease(letter) { 70 * MS } else { 0 };
+    let later = move |from, to, peer_message: &[u8]| {
+        if is_on_its_way(from, to) && is_lease(peer_message) { 70 * MS } else { 0 }
+    };
     world.delay = Some(Box::new(later));
     world.run(200 * MS);
-    let last = move |from, to, letter: &[u8]| match is_on_its_way(from, to) {
-        true if is_lease(letter) => 70 * MS,
+    let last = move |from, to, peer_message: &[u8]| match is_on_its_way(from, to) {
+        true if is_lease(peer_message) => 70 * MS,
         true => NEVER,
         false => 0,
     };
@@ -127,8 +129,9 @@ fn r5_a_read_whose_index_does_not_come_is_refused() {
     let (mut world, client) = ready(Mode::FollowerReadIndex, 3);
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
     let (sid, leader, [late, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
-    let no_entries =
-        move |from, to, letter: &[u8]| if (from, to) == (leader, late) && is_raft(letter) { NEVER } else { 0 };
+    let no_entries = move |from, to, peer_message: &[u8]| {
+        if (from, to) == (leader, late) && is_raft(peer_message) { NEVER } else { 0 }
+    };
     world.delay = Some(Box::new(no_entries));
     assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
     let before = *world.replica(late).counters();
@@ -157,7 +160,7 @@ fn r6_a_late_append_of_a_former_leader_revokes_nothing() {
     let (leader, sid) = (world.leader().unwrap(), sid(&mut world));
     assert_ne!(leader, former);
     let follower = if leader == holder { other } else { holder };
-    assert_eq!(follower, holder, "the one that gets late letters does not lead");
+    assert_eq!(follower, holder, "the one that gets late messages does not lead");
     assert_eq!(answer_of(&mut world, holder, sid), done("one"), "it holds a lease");
     world.run(300 * MS);
     assert_eq!(answer_of(&mut world, holder, sid), done("one"), "and holds it still");
@@ -176,21 +179,21 @@ fn r7_numbers_of_peers_at_their_ends_do_no_harm() {
             for [one, two, three] in
                 values.into_iter().flat_map(|a| values.map(|b| values.map(|c| [a, b, c]))).flatten()
             {
-                let letters = [
+                let peer_messages = [
                     postcard::to_allocvec(&(5u8, one, two)),
                     postcard::to_allocvec(&(6u8, one, two, three)),
                     postcard::to_allocvec(&(7u8, one)),
                     postcard::to_allocvec(&(8u8, one, two)),
                 ];
-                for mut letter in letters.map(Result::unwrap) {
-                    letter.push(1);
-                    world.call(to, |replica, now| replica.handle_message(now, link, &letter));
+                for mut peer_message in peer_messages.map(Result::unwrap) {
+                    peer_message.push(1);
+                    world.call(to, |replica, now| replica.handle_message(now, link, &peer_message));
                 }
             }
         }
         world.run(150 * MS);
         let foreign = (1..=3).map(|id| world.replica(id).counters().foreign_messages).sum::<u64>();
-        assert_eq!(foreign, 0, "all letters were read");
+        assert_eq!(foreign, 0, "all messages were read");
         assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
         (0..20).for_each(|_| assert_eq!(world.get(1, "a"), done("two")));
     }
@@ -203,8 +206,9 @@ fn r5_a_holder_that_only_asks_loses_its_lease() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
     world.run(50 * MS);
     let (sid, leader, [mute, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
-    let no_answers =
-        move |from, to, letter: &[u8]| if (from, to) == (mute, leader) && is_raft(letter) { NEVER } else { 0 };
+    let no_answers = move |from, to, peer_message: &[u8]| {
+        if (from, to) == (mute, leader) && is_raft(peer_message) { NEVER } else { 0 }
+    };
     world.delay = Some(Box::new(no_answers));
     assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), None, "a holder has not acknowledged");
     world.run(130 * MS);

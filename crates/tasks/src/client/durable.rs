@@ -61,7 +61,7 @@ pub enum SavedState {
 
 /// State of the client itself, from which its next process continues. Saved with each `Save`, and every minute while tasks are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marks {
+pub struct SavedCounters {
     /// The next sequence.
     pub sequence: u32,
     /// Number of PROBEs sent.
@@ -73,8 +73,8 @@ pub struct Marks {
 /// State left by an earlier process of a client.
 #[derive(Clone, Debug)]
 pub struct Resumption {
-    /// The last saved marks.
-    pub marks: Marks,
+    /// The last saved counters.
+    pub saved_counters: SavedCounters,
     /// Switch and epoch of the last [`Event::SwitchChanged`].
     pub switch: Option<(SocketAddr, u32)>,
     /// The open tasks.
@@ -90,8 +90,8 @@ impl Client {
     /// As of [`Self::new`].
     pub fn resume(config: ClientConfig, now: Nanos, left: Resumption) -> Result<Self, ConfigError> {
         let mut client = Self::new(ClientConfig { durable: true, ..config }, now)?;
-        client.next_key = left.marks.next_key;
-        client.probe = super::Probe::new(now, left.marks.probes.wrapping_add(PROBES_SKIPPED));
+        client.next_key = left.saved_counters.next_key;
+        client.probe = super::Probe::new(now, left.saved_counters.probes.wrapping_add(PROBES_SKIPPED));
         if let Some((address, epoch)) = left.switch {
             client.switches.resume(address, epoch);
         }
@@ -105,7 +105,7 @@ impl Client {
                 unanswered.insert(name.submission, record.jid);
             }
         }
-        client.restore_flights(&unanswered, left.marks.sequence);
+        client.restore_flights(&unanswered, left.saved_counters.sequence);
         Ok(client)
     }
 
@@ -246,7 +246,7 @@ impl Client {
 
     /// The state of the client itself to save.
     #[must_use]
-    pub fn marks(&self) -> Marks {
-        Marks { sequence: self.flights.unused(), probes: self.probe.counted(), next_key: self.next_key }
+    pub fn saved_counters(&self) -> SavedCounters {
+        SavedCounters { sequence: self.flights.unused(), probes: self.probe.counted(), next_key: self.next_key }
     }
 }

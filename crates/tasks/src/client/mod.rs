@@ -28,7 +28,7 @@ mod tests;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
-pub use durable::{Marks, Resumption, Saved, SavedName, SavedState};
+pub use durable::{Resumption, Saved, SavedCounters, SavedName, SavedState};
 pub use events::{CancelledHow, Event, LostWhy, Outcome, TaskTiming};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 

@@ -71,7 +71,7 @@ fn messages() -> Vec<(&'static str, &'static str, ControlMessage)> {
                 incarnation: 0xBEEF,
                 term: TERM,
                 last: SetNumber { loading: 2, sequence: 0 },
-                newest: 13,
+                last_rsnode: 13,
                 rsnodes: vec![(12, None), (13, Some(at("10.0.0.2:7700")))],
                 labels: vec![(3, 12)],
             }),

@@ -42,7 +42,7 @@ pub struct AsicCache {
     is_genuine: bool,
 }
 
-enum Said {
+enum Effect {
     Nothing(Verdict),
     Answer(Verdict, Vec<u8>),
     /// The datagram is forwarded, rewritten in place.
@@ -109,14 +109,14 @@ impl AsicCache {
         Ok(())
     }
 
-    fn take(&mut self, now: Nanos, from: SocketAddr, datagram: &mut [u8]) -> Called<Said> {
+    fn take(&mut self, now: Nanos, from: SocketAddr, datagram: &mut [u8]) -> Called<Effect> {
         let parsed = match parser::read(from, datagram, &mut self.stats) {
             Ok(parsed) => parsed,
             Err(Verdict::BadVersion) => {
                 let version = Netrs::new(WireKind::Version).as_bytes().to_vec();
-                return Ok(Said::Answer(Verdict::BadVersion, version));
+                return Ok(Effect::Answer(Verdict::BadVersion, version));
             }
-            Err(verdict) => return Ok(Said::Nothing(verdict)),
+            Err(verdict) => return Ok(Effect::Nothing(verdict)),
         };
         let Parsed { came, cookie, .. } = parsed;
         let came = Came { is_known: self.cookies.takes(now, IDENTITY, from, cookie), ..came };
@@ -129,7 +129,7 @@ impl AsicCache {
         self.count(&answer);
         let verdict = match (answer.did, answer.role) {
             (Did::Sent | Did::Delivered, _) => Verdict::Forwarded,
-            (Did::Asked, _) => return Ok(Said::Answer(Verdict::NoCookie, self.cookie(now, from, parsed.request))),
+            (Did::Asked, _) => return Ok(Effect::Answer(Verdict::NoCookie, self.cookie(now, from, parsed.request))),
             (Did::NoServer, _) => Verdict::UnknownServer,
             (Did::NoClient, _) => Verdict::UnknownClient,
             (Did::Refused, Role::Other) => Verdict::OtherServer,
@@ -140,9 +140,9 @@ impl AsicCache {
             Some(to) if verdict == Verdict::Forwarded => {
                 let copy_to = copied_to(copy.as_ref(), &answer)?;
                 let header = deparse(&came, &answer, datagram);
-                Ok(Said::Forward { to: to_address(&to), copy_to, header })
+                Ok(Effect::Forward { to: to_address(&to), copy_to, header })
             }
-            _ => Ok(Said::Nothing(verdict)),
+            _ => Ok(Effect::Nothing(verdict)),
         }
     }
 
@@ -235,16 +235,16 @@ impl Engine for AsicCache {
         self.refresh()?;
         self.is_genuine = false;
         let verdict = match self.take(now, from, datagram)? {
-            Said::Nothing(verdict) => {
+            Effect::Nothing(verdict) => {
                 out.clear();
                 verdict
             }
-            Said::Answer(verdict, bytes) => {
+            Effect::Answer(verdict, bytes) => {
                 let owed: Datagram = (from, bytes);
                 out.owe(&[owed])?;
                 verdict
             }
-            Said::Forward { to, copy_to, header } => {
+            Effect::Forward { to, copy_to, header } => {
                 out.forward_to(to, header, datagram.len());
                 out.copy_to(copy_to);
                 Verdict::Forwarded

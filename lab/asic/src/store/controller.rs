@@ -1,7 +1,7 @@
 //! The switch's CPU: checks HELLO, HEARTBEAT and END_SESSION. Their effect on the pipeline is one packet, so one step.
 
 use super::set::{Session, Set};
-use super::{AsicStore, Came, Said};
+use super::{AsicStore, Came, Effect};
 use midflight_dataplane::store::Verdict;
 use midflight_endpoint::Nanos;
 use midflight_rmt::store::NewSession;
@@ -25,16 +25,16 @@ impl AsicStore {
         self.sets[place].as_mut().expect("place_of has found a set there, and only an order removes one")
     }
 
-    fn answer_state(&self, came: Came, place: usize, verdict: Verdict, question: &Header) -> Said {
-        let Some(set) = &self.sets[place] else { return Said::Nothing(verdict) };
+    fn answer_state(&self, came: Came, place: usize, verdict: Verdict, question: &Header) -> Effect {
+        let Some(set) = &self.sets[place] else { return Effect::Nothing(verdict) };
         let seq = self.program.session_of(&self.machine, place as u8).seq;
-        Said::Answer(verdict, set.state(came.now, seq, question.sequence.get()).as_bytes().to_vec())
+        Effect::Answer(verdict, set.state(came.now, seq, question.sequence.get()).as_bytes().to_vec())
     }
 
-    pub(super) fn hello(&mut self, came: Came, hello: &Hello) -> Said {
+    pub(super) fn hello(&mut self, came: Came, hello: &Hello) -> Effect {
         let place = match self.place_for(came, hello.set.get()) {
             Ok(place) => place,
-            Err(verdict) => return Said::Nothing(verdict),
+            Err(verdict) => return Effect::Nothing(verdict),
         };
         let set = self.set_at(place);
         let (echo, slot) = (hello.echo.get(), usize::from(hello.slot) % REPLICAS_MAX);
@@ -46,10 +46,10 @@ impl AsicStore {
         self.answer_state(came, place, Verdict::Ok, &hello.header)
     }
 
-    pub(super) fn heartbeat(&mut self, came: Came, beat: &Heartbeat, replicas: &[Replica]) -> Said {
+    pub(super) fn heartbeat(&mut self, came: Came, beat: &Heartbeat, replicas: &[Replica]) -> Effect {
         let place = match self.place_for(came, beat.set.get()) {
             Ok(place) => place,
-            Err(verdict) => return Said::Nothing(verdict),
+            Err(verdict) => return Effect::Nothing(verdict),
         };
         let verdict = match check_heartbeat(self.set_at(place), came.now, beat, replicas) {
             Ok(()) if self.is_worn(place, beat, replicas) => {
@@ -65,10 +65,10 @@ impl AsicStore {
         self.answer_state(came, place, verdict, &beat.header)
     }
 
-    pub(super) fn end_session(&mut self, came: Came, end: &EndSession) -> Said {
+    pub(super) fn end_session(&mut self, came: Came, end: &EndSession) -> Effect {
         let place = match self.place_for(came, end.set.get()) {
             Ok(place) => place,
-            Err(verdict) => return Said::Nothing(verdict),
+            Err(verdict) => return Effect::Nothing(verdict),
         };
         let set = self.set_at(place);
         if end.incarnation.get() != set.config.incarnation {

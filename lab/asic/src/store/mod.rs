@@ -54,7 +54,7 @@ struct Came {
     from: SocketAddr,
 }
 
-enum Said {
+enum Effect {
     Nothing(Verdict),
     Answer(Verdict, Vec<u8>),
     /// The datagram is forwarded, rewritten in place.
@@ -108,10 +108,10 @@ impl AsicStore {
         self.sets.iter().position(|set| set.as_ref().is_some_and(|set| set.config.number == number))
     }
 
-    fn take(&mut self, came: Came, datagram: &mut [u8]) -> Said {
+    fn take(&mut self, came: Came, datagram: &mut [u8]) -> Effect {
         match parser::read(datagram, &mut self.stats) {
-            Err(Verdict::BadVersion) => Said::Answer(Verdict::BadVersion, Version::OURS.as_bytes().to_vec()),
-            Err(verdict) => Said::Nothing(verdict),
+            Err(Verdict::BadVersion) => Effect::Answer(Verdict::BadVersion, Version::OURS.as_bytes().to_vec()),
+            Err(verdict) => Effect::Nothing(verdict),
             Ok(Packet::Read(request, _)) => {
                 let request = *request;
                 self.request(came, Kind::Read, request, datagram)
@@ -131,27 +131,27 @@ impl AsicStore {
             Ok(Packet::Hello(hello)) => self.hello(came, hello),
             Ok(Packet::Heartbeat(beat, replicas)) => self.heartbeat(came, beat, replicas),
             Ok(Packet::EndSession(end)) => self.end_session(came, end),
-            Ok(Packet::State(_) | Packet::Version(_)) => Said::Nothing(Verdict::NotForSwitch),
+            Ok(Packet::State(_) | Packet::Version(_)) => Effect::Nothing(Verdict::NotForSwitch),
         }
     }
 
     /// READ and WRITE. The tables of the set and of clients come first.
-    fn request(&mut self, came: Came, kind: Kind, mut request: Request, datagram: &mut [u8]) -> Said {
+    fn request(&mut self, came: Came, kind: Kind, mut request: Request, datagram: &mut [u8]) -> Effect {
         let Some(place) = self.place_of(request.set.get()) else {
-            return Said::Answer(Verdict::UnknownSet, answer(&request, Status::UnknownSet).as_bytes().to_vec());
+            return Effect::Answer(Verdict::UnknownSet, answer(&request, Status::UnknownSet).as_bytes().to_vec());
         };
         let said = request.client.ip.first_chunk().map_or(0, |cookie| u64::from_be_bytes(*cookie));
         if !self.cookies.takes(came.now, IDENTITY, came.from, said) {
             let mut asks = answer(&request, Status::Cookie);
             asks.client.ip[..8].copy_from_slice(&self.cookies.give(came.now, IDENTITY, came.from).to_be_bytes());
-            return Said::Answer(Verdict::NoCookie, asks.as_bytes().to_vec());
+            return Effect::Answer(Verdict::NoCookie, asks.as_bytes().to_vec());
         }
         let told = self.pass(came, kind, place, &request);
         if told.did == Did::Refused {
             if let Some(set) = &mut self.sets[place] {
                 set.count_refused(&mut self.stats.sets[place], &request);
             }
-            return Said::Answer(Verdict::Inactive, answer(&request, Status::Inactive).as_bytes().to_vec());
+            return Effect::Answer(Verdict::Inactive, answer(&request, Status::Inactive).as_bytes().to_vec());
         }
         self.is_genuine = true;
         request.client = came.from.into();
@@ -159,24 +159,24 @@ impl AsicStore {
     }
 
     /// READ_REPLY and WRITE_REPLY, if they come from the replica that they name.
-    fn reply(&mut self, came: Came, kind: Kind, reply: Request, datagram: &mut [u8]) -> Said {
-        let Some(place) = self.place_of(reply.set.get()) else { return Said::Nothing(Verdict::UnknownSet) };
-        let Some(set) = &mut self.sets[place] else { return Said::Nothing(Verdict::UnknownSet) };
+    fn reply(&mut self, came: Came, kind: Kind, reply: Request, datagram: &mut [u8]) -> Effect {
+        let Some(place) = self.place_of(reply.set.get()) else { return Effect::Nothing(Verdict::UnknownSet) };
+        let Some(set) = &mut self.sets[place] else { return Effect::Nothing(Verdict::UnknownSet) };
         if set.replica(reply.slot) != Some(came.from) {
-            return Said::Nothing(Verdict::ForeignReplica);
+            return Effect::Nothing(Verdict::ForeignReplica);
         }
         if reply.header.epoch.get() != set.epoch() {
-            return Said::Nothing(Verdict::ForeignEpoch);
+            return Effect::Nothing(Verdict::ForeignEpoch);
         }
         if kind == Kind::ReadReply {
             if reply.client.port.get() == 0 {
-                return Said::Nothing(Verdict::NoClient);
+                return Effect::Nothing(Verdict::NoClient);
             }
             set.count_answered(&reply);
         }
         let told = self.pass(came, kind, place, &reply);
         if !told.is_sent {
-            return Said::Nothing(Verdict::Ok);
+            return Effect::Nothing(Verdict::Ok);
         }
         self.deparse(place, reply, &told, datagram)
     }
@@ -212,13 +212,13 @@ impl AsicStore {
     }
 
     /// Writes the header of a forwarded packet. A table has the addresses of the set's replicas.
-    fn deparse(&self, place: usize, mut request: Request, told: &Answer, datagram: &mut [u8]) -> Said {
+    fn deparse(&self, place: usize, mut request: Request, told: &Answer, datagram: &mut [u8]) -> Effect {
         let set = self.sets[place].as_ref().expect("place_of has found a set there, and only an order removes one");
         let to = match told.to {
             Some(slot) => set.replica(slot),
             None => Some(SocketAddr::from(request.client)),
         };
-        let Some(to) = to else { return Said::Nothing(Verdict::Inactive) };
+        let Some(to) = to else { return Effect::Nothing(Verdict::Inactive) };
         request.header.operation = told.op;
         request.header.epoch = if told.to.is_some() { set.epoch() } else { 0 }.into();
         (request.sid, request.seq, request.index) = (told.sid.into(), told.seq.into(), told.index.into());
@@ -238,7 +238,7 @@ impl AsicStore {
         if let Ok((header, _)) = Request::mut_from_prefix(datagram) {
             *header = request;
         }
-        Said::Forward { to, length }
+        Effect::Forward { to, length }
     }
 
     fn add_set(&mut self, new: NewSet) -> Outcome {
@@ -319,16 +319,16 @@ impl Engine for AsicStore {
         self.settle(now);
         self.is_genuine = false;
         let verdict = match self.take(Came { now, from }, datagram) {
-            Said::Nothing(verdict) => {
+            Effect::Nothing(verdict) => {
                 out.clear();
                 verdict
             }
-            Said::Answer(verdict, bytes) => {
+            Effect::Answer(verdict, bytes) => {
                 let owed: Datagram = (from, bytes);
                 out.owe(&[owed])?;
                 verdict
             }
-            Said::Forward { to, length } => {
+            Effect::Forward { to, length } => {
                 out.forward_to(to, size_of::<Request>(), length);
                 Verdict::Forwarded
             }

@@ -36,7 +36,7 @@ use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Stats, Verdict};
 use midflight_wire::tasks::{Packet, Preference, Retrieve, SlotName, Submit, TaskInfo, Wait};
 use parser::{Asked, Origin, Sender};
-use pipeline::{Pipeline, Told};
+use pipeline::{PassOutcome, Pipeline};
 use slots::Named;
 use std::net::SocketAddr;
 
@@ -216,16 +216,16 @@ impl AsicTasks {
         let Self { pipeline, controller, counters, .. } = self;
         for told in pipeline.pass(packet, &origin) {
             match told {
-                Told::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
-                Told::Assigned(task) => {
+                PassOutcome::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
+                PassOutcome::Assigned(task) => {
                     controller.stats.tasks.assigned += 1;
                     turn.sent.extend(controller.deparser.assign(&origin, &task));
                 }
-                Told::NoOp => {
+                PassOutcome::NoOp => {
                     counters.no_ops += 1;
                     turn.sent.extend(controller.deparser.no_op(&origin));
                 }
-                Told::Submitted { taken, refused } => {
+                PassOutcome::Submitted { taken, refused } => {
                     controller.stats.tasks.submitted += u64::from(taken.count_ones());
                     controller.count(Verdict::Full, refused.count_ones() as usize);
                     // It knows no places (T19).
@@ -234,9 +234,9 @@ impl AsicTasks {
                     }
                     turn.sent.extend(controller.deparser.submit_ack(&origin, taken, refused));
                 }
-                Told::Returned => counters.returned += 1,
-                Told::Ended => {}
-                Told::Dropped => counters.dropped += 1,
+                PassOutcome::Returned => counters.returned += 1,
+                PassOutcome::Ended => {}
+                PassOutcome::Dropped => counters.dropped += 1,
             }
         }
     }

@@ -13,7 +13,7 @@ const PUBLISHED_WORDS: u32 = 6;
 
 /// The meaning of a packet that leaves a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum PassOutcome {
     /// It recirculates.
     Round(Packet),
     /// A slot gets this task.
@@ -96,7 +96,7 @@ impl Pipeline {
     }
 
     /// One pass: the meaning of the packet, then of its copies.
-    pub(super) fn pass(&mut self, packet: Packet, origin: &Origin) -> Vec<Told> {
+    pub(super) fn pass(&mut self, packet: Packet, origin: &Origin) -> Vec<PassOutcome> {
         match self {
             Self::Safe { program, machine } => {
                 machine.pass(packet).into_iter().map(|s| safe_told(program, s)).collect()
@@ -171,12 +171,12 @@ fn safe_task(words: usize, task: &TaskInfo) -> safe::Task {
     }
 }
 
-fn safe_told(program: &Safe, sent: Sent) -> Told {
+fn safe_told(program: &Safe, sent: Sent) -> PassOutcome {
     match program.answer(&sent) {
-        None => Told::Round(sent.packet),
-        Some(safe::Answer::NoOp { .. }) => Told::NoOp,
-        Some(safe::Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused },
-        Some(safe::Answer::Dropped(_)) => Told::Dropped,
+        None => PassOutcome::Round(sent.packet),
+        Some(safe::Answer::NoOp { .. }) => PassOutcome::NoOp,
+        Some(safe::Answer::Ack { taken, refused, .. }) => PassOutcome::Submitted { taken, refused },
+        Some(safe::Answer::Dropped(_)) => PassOutcome::Dropped,
         Some(safe::Answer::Assign { client: (ip, port), job: (token, submission), index, task, .. }) => {
             let info = TaskInfo {
                 tid: task.tid.into(),
@@ -188,7 +188,7 @@ fn safe_told(program: &Safe, sent: Sent) -> Told {
                 argument: bytes_of(&task.words[1..]),
             };
             let address = SocketAddrV4::new(Ipv4Addr::from(ip), port);
-            Told::Assigned(Assigned { token, address, submission, index, info })
+            PassOutcome::Assigned(Assigned { token, address, submission, index, info })
         }
     }
 }
@@ -201,28 +201,28 @@ fn published_task(index: u8, task: &TaskInfo) -> published::Task {
 }
 
 /// FULL returns the refused tasks, the last ones; if all were taken, the packet ends silently. The deparser makes a SUBMIT_ACK of both.
-fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
+fn published_told(program: &Published, sent: Sent, origin: &Origin) -> PassOutcome {
     if matches!(sent.to, To::Recirculated | To::Copied) {
-        return Told::Round(sent.packet);
+        return PassOutcome::Round(sent.packet);
     }
     let count = match origin.asked {
         Asked::Submit { count, .. } => Some(u32::from(count)),
         Asked::Retrieve { .. } => None,
     };
     match (program.answer(&sent), count) {
-        (None, _) => Told::Round(sent.packet),
-        (Some(published::Answer::NoOp { .. }), _) => Told::NoOp,
+        (None, _) => PassOutcome::Round(sent.packet),
+        (Some(published::Answer::NoOp { .. }), _) => PassOutcome::NoOp,
         (Some(published::Answer::Dropped("submitted")), Some(count)) => {
-            Told::Submitted { taken: first(count), refused: 0 }
+            PassOutcome::Submitted { taken: first(count), refused: 0 }
         }
-        (Some(published::Answer::Dropped("submitted" | "repaired")), _) => Told::Ended,
-        (Some(published::Answer::Dropped(_)), _) => Told::Dropped,
+        (Some(published::Answer::Dropped("submitted" | "repaired")), _) => PassOutcome::Ended,
+        (Some(published::Answer::Dropped(_)), _) => PassOutcome::Dropped,
         (Some(published::Answer::Full { tids, .. }), Some(count)) => {
             let taken = first(count.saturating_sub(tids.len() as u32));
-            Told::Submitted { taken, refused: first(count) & !taken }
+            PassOutcome::Submitted { taken, refused: first(count) & !taken }
         }
         // A search at the tail of a full queue: its task, although acknowledged, returns to its client.
-        (Some(published::Answer::Full { .. }), None) => Told::Returned,
+        (Some(published::Answer::Full { .. }), None) => PassOutcome::Returned,
         (Some(published::Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
             let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
             let [_, index, attempt, argument_length] = word(5).to_be_bytes();
@@ -237,7 +237,7 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
             };
             let port = sent.packet.get(program.fields().client_port) as u16;
             let address = SocketAddrV4::new(Ipv4Addr::from(ip), port);
-            Told::Assigned(Assigned { token, address, submission, index, info })
+            PassOutcome::Assigned(Assigned { token, address, submission, index, info })
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) const TOKEN: u64 = 0x70CE_0000_0000_0005;
 const COOKIE_AT: std::ops::Range<usize> = 32..40;
 
 /// The outcome of a datagram, and the datagrams sent.
-pub(crate) type Told = (Verdict, Vec<(SocketAddr, Vec<u8>)>);
+pub(crate) type Effect = (Verdict, Vec<(SocketAddr, Vec<u8>)>);
 
 pub(crate) fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7000))
@@ -72,12 +72,12 @@ pub(crate) fn cancel() -> Vec<u8> {
 /// A wait of an unregistered slot.
 pub(crate) const SOMEBODY: Wait = Wait { slot: U32::new(0), generation: U32::new(0), sequence: U32::new(1) };
 
-pub(crate) fn give(switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Told {
+pub(crate) fn give(switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Effect {
     give_at(0, switch, from, datagram)
 }
 
 /// The same at a time, in nanoseconds.
-pub(crate) fn give_at(now: u64, switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Told {
+pub(crate) fn give_at(now: u64, switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Effect {
     let mut turn = Turn::default();
     let verdict = switch.packet(now, from, datagram, &mut turn);
     switch.finish(&mut turn);

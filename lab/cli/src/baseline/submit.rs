@@ -2,7 +2,7 @@ use super::SCHEDULER;
 use super::sparrow::{Outcome, SparrowClient};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_cli::submitting::{Ends, LOOK_EVERY, argument, signals};
+use midflight_cli::submitting::{Ends, LOOK_EVERY, argument, interrupt_count};
 use midflight_tasks::functions::function_id;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let task = task(&args.function, &args.argument)?;
     let client = SparrowClient::connect(usage::resolve_all(&args.scheduler)?)?;
-    let (signals, mut ends) = (signals()?, Ends::new(None)?);
+    let (interrupts, mut ends) = (interrupt_count()?, Ends::new(None)?);
     let started = Instant::now();
     let mut left = args.count;
     while left > 0 {
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let progress = Progress::tasks(u64::from(args.count), args.json);
     let mut open = u64::from(args.count);
-    while open > 0 && signals.load(Ordering::Relaxed) == 0 {
+    while open > 0 && interrupts.load(Ordering::Relaxed) == 0 {
         if let Some(outcome) = client.next(LOOK_EVERY) {
             let ended = progress.suspend(|| add(&mut ends, outcome));
             (0..ended).for_each(|_| progress.advance());

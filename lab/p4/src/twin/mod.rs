@@ -39,7 +39,7 @@ pub(crate) struct Expected {
 }
 
 /// The meaning of a packet that leaves a pass of the model.
-enum Told {
+enum PassOutcome {
     /// It recirculates.
     Round(Packet),
     /// The slot is void.
@@ -67,9 +67,9 @@ trait Queue {
     /// The packet of a well-formed SUBMIT.
     fn submit(&self, frame: &[u8], count: usize) -> Packet;
     /// The packet of a well-formed RETRIEVE, or the result of the front's checks.
-    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, Told>;
+    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, PassOutcome>;
     /// One pass of a packet that began as a frame.
-    fn pass(&mut self, packet: Packet, question: &[u8]) -> Vec<Told>;
+    fn pass(&mut self, packet: Packet, question: &[u8]) -> Vec<PassOutcome>;
     /// Contents of a recirculated packet.
     fn carried(&self, flight: &Flight) -> Carried;
     fn registers(&self) -> Vec<(&'static str, Vec<u32>)>;
@@ -118,11 +118,11 @@ impl Twin {
         self.expected(told, &question, came_from)
     }
 
-    fn expected(&self, told: Vec<Told>, question: &Rc<Vec<u8>>, came_from: u16) -> Expected {
+    fn expected(&self, told: Vec<PassOutcome>, question: &Rc<Vec<u8>>, came_from: u16) -> Expected {
         let mut expected = Expected::default();
         for told in told {
             match told {
-                Told::Round(packet) => {
+                PassOutcome::Round(packet) => {
                     expected.round.push(Flight { packet, question: Rc::clone(question), came_from });
                 }
                 told => {
@@ -135,9 +135,9 @@ impl Twin {
     }
 
     /// The frame of an answer. Bytes that the parser has left, and bytes after the datagram, stay where they were.
-    fn answer(&self, told: Told, question: &[u8]) -> Option<Vec<u8>> {
+    fn answer(&self, told: PassOutcome, question: &[u8]) -> Option<Vec<u8>> {
         let unparsed = match told {
-            Told::Submitted { unparsed: records @ 1.., .. } => {
+            PassOutcome::Submitted { unparsed: records @ 1.., .. } => {
                 let has_preference = !(usize::from(word16(question, UDP + 4)) - SUBMIT).is_multiple_of(RECORD);
                 records * RECORD + if has_preference { PREFERENCE } else { 0 }
             }
@@ -149,18 +149,18 @@ impl Twin {
         Some([frame::answer(question, &datagram), behind.to_vec()].concat())
     }
 
-    fn datagram(&self, told: Told, question: &[u8]) -> Option<Vec<u8>> {
+    fn datagram(&self, told: PassOutcome, question: &[u8]) -> Option<Vec<u8>> {
         let (epoch, asked) = (self.epoch, wait(question));
         // The counter of a RETRIEVE, the client of a SUBMIT.
         let number = u64::from(word32(question, ROUND)) << 32 | u64::from(word32(question, ROUND + 4));
         Some(match told {
-            Told::Round(_) | Told::Nothing => return None,
-            Told::NoOp => packet(&NoOp::new(epoch, 0), &[asked]),
-            Told::Reset => {
+            PassOutcome::Round(_) | PassOutcome::Nothing => return None,
+            PassOutcome::NoOp => packet(&NoOp::new(epoch, 0), &[asked]),
+            PassOutcome::Reset => {
                 let reset = Reset { counter: number.into(), ..Reset::new(epoch, 0) };
                 if word32(question, MF + 8) == epoch { packet(&reset, &[asked]) } else { counting(&reset, 0) }
             }
-            Told::Submitted { taken, refused, .. } => {
+            PassOutcome::Submitted { taken, refused, .. } => {
                 let ack = SubmitAck {
                     client: number.into(),
                     taken: taken.into(),
@@ -170,7 +170,7 @@ impl Twin {
                 };
                 counting(&ack, byte(question, MF + 4))
             }
-            Told::Assigned(assigned) => packet(&Assign::new(epoch, 0), &[assignment(&assigned, &asked)]),
+            PassOutcome::Assigned(assigned) => packet(&Assign::new(epoch, 0), &[assignment(&assigned, &asked)]),
         })
     }
 

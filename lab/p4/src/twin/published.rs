@@ -10,7 +10,7 @@
 //! - Epoch, slot and counter are in tables and a register before stage 3.
 
 use super::carried::{BACK, Carried, REPAIR_ADD, REPAIR_RETRIEVE, Rest, SWAP, Search};
-use super::{Assigned, Flight, Task, Told, tasks, wait};
+use super::{Assigned, Flight, PassOutcome, Task, tasks, wait};
 use crate::P4Error;
 use crate::around::ROUND;
 use crate::bmv2::Entered;
@@ -97,25 +97,25 @@ impl Queue {
 
     /// The model's answer on the wire. FULL returns the refused tasks, the last ones; if all were taken, the packet ends silently. So does
     /// a search's task that finds no new place.
-    fn told(&self, sent: Sent, question: &[u8]) -> Told {
+    fn told(&self, sent: Sent, question: &[u8]) -> PassOutcome {
         if matches!(sent.to, To::Recirculated | To::Copied) {
-            return Told::Round(sent.packet);
+            return PassOutcome::Round(sent.packet);
         }
         match (self.program.answer(&sent), submitted(question)) {
-            (Some(Answer::NoOp { .. }), _) => Told::NoOp,
+            (Some(Answer::NoOp { .. }), _) => PassOutcome::NoOp,
             (Some(Answer::Dropped("submitted")), Some(count)) => {
-                Told::Submitted { taken: first(count), refused: 0, unparsed: 0 }
+                PassOutcome::Submitted { taken: first(count), refused: 0, unparsed: 0 }
             }
             (Some(Answer::Full { tids, .. }), Some(count)) => {
                 let taken = first(count.saturating_sub(tids.len() as u32));
-                Told::Submitted { taken, refused: first(count) & !taken, unparsed: tids.len().saturating_sub(1) }
+                PassOutcome::Submitted { taken, refused: first(count) & !taken, unparsed: tids.len().saturating_sub(1) }
             }
             (Some(Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
                 let (index, task) = unpacked(&task);
                 let port = sent.packet.get(self.program.fields().client_port) as u16;
-                Told::Assigned(Assigned { client: (ip, port), token, submission, index, task })
+                PassOutcome::Assigned(Assigned { client: (ip, port), token, submission, index, task })
             }
-            _ => Told::Nothing,
+            _ => PassOutcome::Nothing,
         }
     }
 
@@ -173,20 +173,20 @@ impl super::Queue for Queue {
         packet.with(self.program.fields().port, word16(frame, UDP).into())
     }
 
-    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, Told> {
+    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, PassOutcome> {
         let asked = wait(frame);
         let from = (asked.slot.get(), asked.generation.get(), word32(frame, IP + 12), word16(frame, UDP));
         if word32(frame, MF + 8) != self.entered.epoch || !self.entered.slots.contains(&from) {
-            return Err(Told::Reset);
+            return Err(PassOutcome::Reset);
         }
         let counter = word32(frame, ROUND + 4);
         let last = self.counters.get_mut(from.0 as usize).filter(|last| last.wrapping_sub(counter).cast_signed() < 0);
-        *last.ok_or(Told::Nothing)? = counter;
+        *last.ok_or(PassOutcome::Nothing)? = counter;
         let packet = self.program.retrieve(from.2, byte(frame, ROUND + 8));
         Ok(packet.with(self.program.fields().port, from.3.into()))
     }
 
-    fn pass(&mut self, packet: Packet, question: &[u8]) -> Vec<Told> {
+    fn pass(&mut self, packet: Packet, question: &[u8]) -> Vec<PassOutcome> {
         let sent: Vec<Sent> = self.machine.pass(packet).into_iter().collect();
         sent.into_iter().map(|sent| self.told(sent, question)).collect()
     }

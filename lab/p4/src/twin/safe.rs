@@ -1,7 +1,7 @@
 //! The safe program, with its front.
 
 use super::carried::{Carried, Rest, SWAP, Search};
-use super::{Assigned, Flight, Task, Told, Wait, tasks, wait};
+use super::{Assigned, Flight, PassOutcome, Task, Wait, tasks, wait};
 use crate::P4Error;
 use crate::around::ROUND;
 use crate::bmv2::Entered;
@@ -67,22 +67,22 @@ impl Queue {
         packet.with(self.program.fields().own_ip, word32(frame, IP + 16))
     }
 
-    fn told(&self, sent: Sent) -> Told {
+    fn told(&self, sent: Sent) -> PassOutcome {
         match sent.to {
-            To::Recirculated => return Told::Round(sent.packet),
+            To::Recirculated => return PassOutcome::Round(sent.packet),
             To::Requester => {}
-            _ => return Told::Nothing,
+            _ => return PassOutcome::Nothing,
         }
         if self.program.is_reset(&sent) {
-            return Told::Reset;
+            return PassOutcome::Reset;
         }
         match self.program.safe().answer(&self.program.received(&sent)) {
-            Some(Answer::NoOp { .. }) => Told::NoOp,
-            Some(Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused, unparsed: 0 },
+            Some(Answer::NoOp { .. }) => PassOutcome::NoOp,
+            Some(Answer::Ack { taken, refused, .. }) => PassOutcome::Submitted { taken, refused, unparsed: 0 },
             Some(Answer::Assign { client, job: (token, submission), index, task, .. }) => {
-                Told::Assigned(Assigned { client, token, submission, index, task })
+                PassOutcome::Assigned(Assigned { client, token, submission, index, task })
             }
-            Some(Answer::Dropped(_)) | None => Told::Nothing,
+            Some(Answer::Dropped(_)) | None => PassOutcome::Nothing,
         }
     }
 
@@ -108,7 +108,7 @@ impl super::Queue for Queue {
         self.addressed(self.program.safe().submit(client, job, sequence, &tasks(frame, count)), frame)
     }
 
-    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, Told> {
+    fn retrieve(&mut self, frame: &[u8]) -> Result<Packet, PassOutcome> {
         let Wait { slot, generation, sequence } = wait(frame);
         let (slot, generation) = (slot.get(), generation.get());
         let from = Slot { slot, generation, address: (word32(frame, IP + 12), word16(frame, UDP)) };
@@ -117,7 +117,7 @@ impl super::Queue for Queue {
         Ok(self.addressed(packet, frame))
     }
 
-    fn pass(&mut self, packet: Packet, _question: &[u8]) -> Vec<Told> {
+    fn pass(&mut self, packet: Packet, _question: &[u8]) -> Vec<PassOutcome> {
         let sent = self.machine.pass(packet).packet;
         vec![self.told(sent)]
     }

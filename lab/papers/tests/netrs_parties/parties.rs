@@ -355,7 +355,7 @@ fn add_server(world: &mut World, scenario: &Scenario, real: &Real, server: usize
         Some(&work) => speeds.borrow_mut().takes(now, server as u16, work) * percent / 100,
         None => 1,
     };
-    let service = Service::Said(Rc::new(takes));
+    let service = Service::Computed(Rc::new(takes));
     let (operator, slots) = (operators[rack as usize], scenario.cell.slots);
     let place = host(world, rack);
     world.add_actor(

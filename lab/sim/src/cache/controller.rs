@@ -52,7 +52,7 @@ impl ControllerActor {
                 let takes = context.random().random_range(MS..=PLANNING_MAX);
                 context.after(takes, wanted.number);
             } else {
-                let event = ControlEvent::Said { event: Box::new(event), target: self.target() };
+                let event = ControlEvent::Driver { event: Box::new(event), target: self.target() };
                 super::record(context, CacheEvent::Control(event));
             }
         }

@@ -82,7 +82,7 @@ pub enum CacheEvent {
 #[derive(Clone, Debug)]
 pub enum ControlEvent {
     /// An event for its driver.
-    Said {
+    Driver {
         /// The event.
         event: Box<ControllerEvent>,
         /// By traffic group, the address of the operator that should select for it.

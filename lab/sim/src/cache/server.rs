@@ -27,14 +27,14 @@ pub enum Service {
     /// Exponential, with this mean.
     Exponential(Nanos),
     /// From the start time and the token of the request.
-    Said(Rc<dyn Fn(Nanos, u64) -> Nanos>),
+    Computed(Rc<dyn Fn(Nanos, u64) -> Nanos>),
 }
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exponential(mean) => f.debug_tuple("Exponential").field(mean).finish(),
-            Self::Said(_) => f.debug_struct("Said").finish_non_exhaustive(),
+            Self::Computed(_) => f.debug_struct("Computed").finish_non_exhaustive(),
         }
     }
 }
@@ -75,7 +75,7 @@ impl ServerActor {
                     let slow = if let Condition::Slow(by) = self.condition { u64::from(by) } else { 1 };
                     let takes = match &self.service {
                         Service::Exponential(mean) => exponential(context.random(), *mean),
-                        Service::Said(takes) => takes(context.now(), token),
+                        Service::Computed(takes) => takes(context.now(), token),
                     };
                     let takes = takes.saturating_mul(slow);
                     context.after(takes, key.0);

@@ -49,7 +49,7 @@ pub struct Model {
     is_genuine: bool,
 }
 
-type Said = Result<Vec<Datagram>, Verdict>;
+type Effect = Result<Vec<Datagram>, Verdict>;
 
 struct Answer<'a> {
     response: NetrsResponse,
@@ -110,7 +110,7 @@ impl Model {
         }
     }
 
-    fn request(&mut self, now: u64, from: SocketAddr, request: &NetrsRequest, ends: &Ends, asked: &[u8]) -> Said {
+    fn request(&mut self, now: u64, from: SocketAddr, request: &NetrsRequest, ends: &Ends, asked: &[u8]) -> Effect {
         let host = self.places.get(&SocketAddr::new(from.ip(), 0));
         let passed = |start: Netrs, ends: &Ends| {
             let request = NetrsRequest { start, ..*request };
@@ -149,13 +149,13 @@ impl Model {
         }
     }
 
-    fn select(&mut self, request: Vec<u8>) -> Said {
+    fn select(&mut self, request: Vec<u8>) -> Effect {
         self.stats.selected += 1;
         Ok(self.selector.into_iter().map(|selector| (selector, request.clone())).collect())
     }
 
     /// Sends a request without a selector to the client's backup.
-    fn degrade(&mut self, ends: &Ends, passed: impl FnOnce(Netrs) -> Vec<u8>, start: Netrs, is_orphan: bool) -> Said {
+    fn degrade(&mut self, ends: &Ends, passed: impl FnOnce(Netrs) -> Vec<u8>, start: Netrs, is_orphan: bool) -> Effect {
         let backup = SocketAddr::from(ends.server);
         if !matches!(self.places.get(&backup), Some(Place::Server { .. })) {
             return Err(Verdict::UnknownServer);
@@ -166,7 +166,7 @@ impl Model {
         Ok(vec![(backup, passed(Netrs { rsnode: ILLEGAL_RSNODE.into(), kind, ..start }))])
     }
 
-    fn response(&mut self, from: SocketAddr, kind: Kind, mut answer: Answer<'_>) -> Said {
+    fn response(&mut self, from: SocketAddr, kind: Kind, mut answer: Answer<'_>) -> Effect {
         let is_from_operator = match self.places.get(&from) {
             Some(Place::Operator) => true,
             Some(Place::Server { .. }) if SocketAddr::from(answer.ends.server) != from => {
@@ -199,7 +199,7 @@ impl Model {
     }
 
     /// Sends an answer to the client, or to its rack's operator if it has not come from another operator for this rack.
-    fn deliver(&mut self, answer: &Answer<'_>, may_pass: bool) -> Said {
+    fn deliver(&mut self, answer: &Answer<'_>, may_pass: bool) -> Effect {
         let client = SocketAddr::from(answer.ends.client);
         let host = self.places.get(&SocketAddr::new(client.ip(), 0)).copied();
         let Some(Place::Host { rack, group }) = host.filter(|_| client.port() != 0) else {

@@ -391,7 +391,7 @@ impl<E: Engine<Program = StoreProgram>> Stage<'_, E> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
+struct Effect {
     verdict: Verdict,
     sent: Vec<Datagram>,
     is_genuine: bool,
@@ -402,16 +402,16 @@ fn ask(
     now: u64,
     from: SocketAddr,
     bytes: &[u8],
-) -> Result<Said, String> {
+) -> Result<Effect, String> {
     let (mut datagram, mut out) = (bytes.to_vec(), Out::new());
     let verdict = engine.packet(now, from, &mut datagram, &mut out).map_err(|error| error.to_string())?;
     let sent = out.all(&datagram).map(|(to, bytes)| (to, bytes.to_vec())).collect();
-    Ok(Said { verdict, sent, is_genuine: out.is_genuine() })
+    Ok(Effect { verdict, sent, is_genuine: out.is_genuine() })
 }
 
 /// R7: output is well-formed; a client never learns the epoch or anything of sessions; a sender without a cookie gets
 /// no more bytes than it sent; nothing is sent twice.
-fn check_sent(from: SocketAddr, asked: &[u8], said: &Said) -> Result<(), String> {
+fn check_sent(from: SocketAddr, asked: &[u8], said: &Effect) -> Result<(), String> {
     if said.sent.len() > 1 {
         return Err("two datagrams for one".to_owned());
     }

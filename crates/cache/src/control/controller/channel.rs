@@ -237,7 +237,7 @@ impl Channel {
         self.is_loading = false;
     }
 
-    pub(super) fn open(&mut self, keys: impl Iterator<Item = Key>) {
+    pub(super) fn begin_loading(&mut self, keys: impl Iterator<Item = Key>) {
         self.state = State::Open;
         self.owes_since = None;
         self.is_loading = true;

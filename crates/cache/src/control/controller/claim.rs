@@ -17,7 +17,7 @@ impl Controller {
         2 * operators > self.channels.len()
     }
 
-    pub(super) fn heard_of_most(&self) -> bool {
+    pub(super) fn has_heard_majority(&self) -> bool {
         let alive = |heard: Nanos| self.now.saturating_sub(heard) <= self.config.dead_after;
         self.is_most(self.channels.iter().filter(|channel| channel.answered > 0 && alive(channel.heard)).count())
     }
@@ -135,7 +135,7 @@ impl Controller {
             // A restart begins another loading, for which an inventory is requested again.
             return self.restarted(operator, inventory.incarnation);
         }
-        let has_ids = inventory.newest != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
+        let has_ids = inventory.last_rsnode != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();
         // Rules from another controller: all of them the first time, new ones after a restart.
         let channel = &self.channels[operator];
         if !channel.is_learned || (channel.is_fresh && has_ids) {
@@ -143,7 +143,7 @@ impl Controller {
             self.were_ids_used |= has_ids;
         }
         self.channels[operator].incarnation = Some(inventory.incarnation);
-        self.ids.note_newest(inventory.newest);
+        self.ids.note_used(inventory.last_rsnode);
         for &(id, at) in &inventory.rsnodes {
             let claims = match at {
                 None => Some(operator),
@@ -158,7 +158,7 @@ impl Controller {
         }
         self.channels[operator].is_learned = true;
         match self.role {
-            Role::Active(_) => self.open(operator),
+            Role::Active(_) => self.begin_loading(operator),
             _ => {
                 self.channels[operator].state = State::Open;
                 self.try_to_settle();
@@ -183,7 +183,7 @@ impl Controller {
             Some(RsNode { used: Use::Quarantined(_), .. }) => self.ids.set_use(id, Use::Removing),
             Some(_) => {}
         }
-        self.ids.note_newest(id);
+        self.ids.note_used(id);
     }
 
     /// Keeps the label in force if this is the first report in this term and no plan differs.
@@ -219,7 +219,7 @@ impl Controller {
         self.settle_labels();
         for operator in 0..self.channels.len() {
             if self.channels[operator].state == State::Open {
-                self.open(operator);
+                self.begin_loading(operator);
             }
         }
         self.next_plan = self.now;
@@ -256,9 +256,9 @@ impl Controller {
         }
     }
 
-    pub(super) fn open(&mut self, operator: usize) {
+    pub(super) fn begin_loading(&mut self, operator: usize) {
         let keys = self.all_keys(operator);
-        self.channels[operator].open(keys.into_iter());
+        self.channels[operator].begin_loading(keys.into_iter());
         if self.ids.of(operator, |used| matches!(used, Use::Serving | Use::Retiring(_))).is_some() {
             self.give_replica_groups(operator);
         }

@@ -94,7 +94,7 @@ impl Ids {
     }
 
     /// Records an id that others have used: new ones come after it.
-    pub(super) fn note_newest(&mut self, id: u16) {
+    pub(super) fn note_used(&mut self, id: u16) {
         if id != 0 && (self.newest == 0 || is_after(id, self.newest, self.most)) {
             self.newest = id;
         }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn n8_ids_of_a_larger_configuration_break_nothing() {
         let mut ids = Ids::new(4_096);
-        [60_000, 5, u16::MAX, 4_096].into_iter().for_each(|id| ids.note_newest(id));
+        [60_000, 5, u16::MAX, 4_096].into_iter().for_each(|id| ids.note_used(id));
         let first = ids.allocate(0).unwrap();
         assert!((1..=4_096).contains(&first), "{first}");
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn n7_new_ids_come_after_those_of_the_controller_before() {
         let mut ids = Ids::new(10);
-        [9, 1, 8].into_iter().for_each(|id| ids.note_newest(id));
+        [9, 1, 8].into_iter().for_each(|id| ids.note_used(id));
         assert_eq!(ids.allocate(0), Some(2), "1 is after 9 in the circle");
     }
 }

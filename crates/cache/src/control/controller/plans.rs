@@ -87,7 +87,7 @@ impl Controller {
             self.asked = None;
         }
         // A controller that hears few operators is probably cut off itself.
-        if self.now < self.next_plan || !self.heard_of_most() {
+        if self.now < self.next_plan || !self.has_heard_majority() {
             return;
         }
         let barred = self.barred();

@@ -261,7 +261,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let is_hidden = args.output.quiet || !std::io::stderr().is_terminal();
     let progress = Arc::new(Progress::counted(None, "commands", "{wide_msg}").hidden(is_hidden));
     let waiting = Waiting::new(&args.tasks.resources, args.tasks.timeout, embedded.is_some());
-    let in_flight = args.in_flight(embedded.is_some(), template.has_slot()).min(open_files.quarter());
+    let in_flight = args.in_flight(embedded.is_some(), template.has_slot()).min(open_files.file_share());
     let settings = Settings {
         request,
         priority: args.tasks.priority,
@@ -279,7 +279,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     };
     let outputs = outputs::Settings {
         is_ordered: !args.output.unordered,
-        files_max: open_files.quarter(),
+        files_max: open_files.file_share(),
         joblog,
         progress: Arc::clone(&progress),
         events: sender.clone(),

@@ -19,7 +19,7 @@ impl OpenFiles {
     }
 
     /// Limit for waiting outputs, and also for outputs in flight.
-    pub(super) fn quarter(self) -> usize {
+    pub(super) fn file_share(self) -> usize {
         (self.0 / 4).max(1)
     }
 
@@ -51,6 +51,6 @@ mod tests {
         let error = OpenFiles(1024).jobs(Some(65)).unwrap_err();
         assert!(error.is::<usage::UsageError>() && error.to_string().contains("give --jobs 64, or raise"), "{error}");
         assert_eq!((OpenFiles(0).jobs(None).unwrap(), OpenFiles(usize::MAX).jobs(Some(4096)).unwrap()), (1, 4096));
-        assert_eq!(OpenFiles(1024).quarter(), 256);
+        assert_eq!(OpenFiles(1024).file_share(), 256);
     }
 }

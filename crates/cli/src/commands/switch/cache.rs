@@ -1,7 +1,7 @@
 //! An operator of NetRS: the switch, its selector and the keeper of its rules.
 
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
-use super::running::{Beside, Prepared};
+use super::running::{Companion, Prepared};
 use anyhow::Result;
 use midflight_cache::rsnode::{Most, RsNodeConfig};
 use midflight_control::cache::operator::SelectorTable;
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 impl SwitchProgram for CacheProgram {
     type Table = CacheTable;
     type Status = CacheStatus;
-    type Beside = Parts;
+    type Companion = Parts;
 
     /// Without their keeper, rules would never be removed.
     const CAN_BE_KEPT: bool = false;
@@ -37,9 +37,9 @@ impl SwitchProgram for CacheProgram {
 
     fn details(table: &CacheTable, _engine: &SwitchEngine) -> Details<Self> {
         let mut watch = CacheWatch::new(table.bounds.selection);
-        Box::new(move |switch, beside, _| {
+        Box::new(move |switch, companion, _| {
             let Ok((now, survey)) = switch.survey(SURVEYED_WITHIN) else { return Ok(None) };
-            let parts = beside.map(Beside::parts).unwrap_or_default();
+            let parts = companion.map(Companion::parts).unwrap_or_default();
             serde_json::to_value(watch.detail(now, &survey, parts, switch.stats().under_way)).map(Some)
         })
     }
@@ -48,7 +48,7 @@ impl SwitchProgram for CacheProgram {
         "its rules".into()
     }
 
-    fn beside(config: &Config<CacheTable>, port: u16) -> Result<Parts> {
+    fn companion(config: &Config<CacheTable>, port: u16) -> Result<Parts> {
         let table = &config.program;
         let operator = SocketAddr::new(config.switch.listen.ip(), port);
         if table.selector.is_some() && operator.ip().is_unspecified() {
@@ -84,7 +84,7 @@ impl SwitchProgram for CacheProgram {
         if let Some(diversion) = parts.diversion.take() {
             prepared.divert(diversion);
         }
-        prepared.set_beside(Arc::clone(&parts.running) as Arc<dyn Beside>);
+        prepared.set_companion(Arc::clone(&parts.running) as Arc<dyn Companion>);
     }
 
     fn begin(parts: Parts, switch: &Arc<Switch<Self>>, on_failure: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -145,7 +145,7 @@ impl RunningParts {
     }
 }
 
-impl Beside for RunningParts {
+impl Companion for RunningParts {
     fn describe(&self) -> String {
         let Some((selector, keeper)) = self.parts.get() else { return String::new() };
         let selector = match selector {

@@ -193,14 +193,14 @@ fn serve<P: SwitchProgram>(
         }
         prepared => prepared?,
     };
-    let mut beside = P::beside(config, prepared.port())?;
-    P::attach(&mut beside, &mut prepared);
+    let mut companion = P::companion(config, prepared.port())?;
+    P::attach(&mut companion, &mut prepared);
     if prepared.is_privileged() {
         let left = privileges::drop_all()?;
         tracing::info!("{left}");
     }
     let running = prepared.run(shutdown.ender())?;
-    P::begin(beside, &running.switch, shutdown.ender())?;
+    P::begin(companion, &running.switch, shutdown.ender())?;
     stdout::print(&greeting(&running))?;
     let signal = shutdown.wait();
     if let Some(why) = running.failure() {
@@ -232,6 +232,10 @@ fn greeting<P: SwitchProgram>(running: &Running<P>) -> String {
         Inheritance::ThrownAway => ", in the place of one that was kept and is gone".into(),
     };
     let engine = engine::describe(switch.engine());
-    let (beside, http) = (running.describe_beside(), http::describe(running.http()));
-    format!("switch on {} (epoch {}){inherited}{engine}{beside}, status {http}\n", switch.local_addr(), switch.epoch())
+    let (companion, http) = (running.describe_companion(), http::describe(running.http()));
+    format!(
+        "switch on {} (epoch {}){inherited}{engine}{companion}, status {http}\n",
+        switch.local_addr(),
+        switch.epoch()
+    )
 }

@@ -1,4 +1,4 @@
-use super::running::{Beside, Prepared};
+use super::running::{Companion, Prepared};
 use anyhow::Result;
 use clap::ValueEnum;
 use midflight_control::{Config, ProgramStatus, ProgramTable};
@@ -24,14 +24,14 @@ pub(crate) const SURVEYED_WITHIN: Duration = Duration::from_millis(250);
 
 /// A program's addition to each view, as JSON; may keep state. `None` if there is nothing, or the copy timed out.
 pub(crate) type Details<P> =
-    Box<dyn FnMut(&Switch<P>, Option<&dyn Beside>, &<P as SwitchProgram>::Status) -> Detail + Send>;
+    Box<dyn FnMut(&Switch<P>, Option<&dyn Companion>, &<P as SwitchProgram>::Status) -> Detail + Send>;
 pub(crate) type Detail = serde_json::Result<Option<serde_json::Value>>;
 
 pub(crate) trait SwitchProgram: SoftProgram + Sized {
     type Table: ProgramTable + Debug + Send + Sync + 'static;
     type Status: ProgramStatus<Program = Self>;
     /// Runs in addition to the switch. Prepared with privileges.
-    type Beside;
+    type Companion;
 
     /// Whether its kernel state may outlive the process (`--keep`).
     const CAN_BE_KEPT: bool = true;
@@ -49,14 +49,14 @@ pub(crate) trait SwitchProgram: SoftProgram + Sized {
     fn inherited(stats: &Self::Stats) -> String;
 
     /// `port` is the switch's UDP port.
-    fn beside(config: &Config<Self::Table>, port: u16) -> Result<Self::Beside>;
+    fn companion(config: &Config<Self::Table>, port: u16) -> Result<Self::Companion>;
 
     /// Called before the switch serves.
-    fn attach(_beside: &mut Self::Beside, _prepared: &mut Prepared<Self>) {}
+    fn attach(_companion: &mut Self::Companion, _prepared: &mut Prepared<Self>) {}
 
     /// Called once the switch serves. Calls `on_failure` if one of its threads has to stop by itself.
     fn begin(
-        beside: Self::Beside,
+        companion: Self::Companion,
         switch: &Arc<Switch<Self>>,
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<()>;

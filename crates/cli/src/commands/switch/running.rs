@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Runs in addition to the switch.
-pub(crate) trait Beside: Send + Sync {
+pub(crate) trait Companion: Send + Sync {
     /// The addition's part of the first line of output.
     fn describe(&self) -> String;
     fn counters(&self) -> ShellCounters;
@@ -32,7 +32,7 @@ pub(crate) trait Beside: Send + Sync {
 pub(crate) struct Running<P: SwitchProgram = TasksProgram> {
     pub switch: Arc<Switch<P>>,
     http: Option<Http>,
-    beside: Option<Arc<dyn Beside>>,
+    companion: Option<Arc<dyn Companion>>,
 }
 
 impl<P: SwitchProgram> std::fmt::Debug for Running<P> {
@@ -44,7 +44,7 @@ impl<P: SwitchProgram> std::fmt::Debug for Running<P> {
 /// A switch and its HTTP server after the privileged steps, without threads.
 pub(crate) struct Prepared<P: SwitchProgram> {
     switch: BoundSwitch<P>,
-    beside: Option<Arc<dyn Beside>>,
+    companion: Option<Arc<dyn Companion>>,
     listener: Option<std::net::TcpListener>,
     table: P::Table,
     http_names: Vec<String>,
@@ -79,7 +79,7 @@ impl<P: SwitchProgram> Running<P> {
         let builder = SwitchBuilder::of(program).listen(listen).buffers(buffers).engine(engine).busy_poll(busy_poll);
         let switch = builder.bind_with(start)?;
         let (table, http_names) = (config.program.clone(), config.switch.http_names.clone());
-        Ok(Prepared { switch, beside: None, listener, table, http_names, privileged })
+        Ok(Prepared { switch, companion: None, listener, table, http_names, privileged })
     }
 
     pub(crate) fn http(&self) -> Option<SocketAddr> {
@@ -89,11 +89,11 @@ impl<P: SwitchProgram> Running<P> {
     /// Why the switch, or its addition, stopped by itself, on one line.
     pub(crate) fn failure(&self) -> Option<String> {
         let of_switch = self.switch.failure().map(str::to_owned);
-        of_switch.or_else(|| self.beside.as_ref()?.failure())
+        of_switch.or_else(|| self.companion.as_ref()?.failure())
     }
 
-    pub(crate) fn describe_beside(&self) -> String {
-        self.beside.as_ref().map_or_else(String::new, |beside| beside.describe())
+    pub(crate) fn describe_companion(&self) -> String {
+        self.companion.as_ref().map_or_else(String::new, |companion| companion.describe())
     }
 }
 
@@ -122,18 +122,23 @@ impl<P: SwitchProgram> Prepared<P> {
         Ok(self.switch.serve_only(user)?)
     }
 
-    pub(crate) fn set_beside(&mut self, beside: Arc<dyn Beside>) {
-        self.beside = Some(beside);
+    pub(crate) fn set_companion(&mut self, companion: Arc<dyn Companion>) {
+        self.companion = Some(companion);
     }
 
     /// Calls `on_failure` if the switch has to stop by itself.
     pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running<P>> {
-        let Self { switch, beside, listener, table, http_names, .. } = self;
+        let Self { switch, companion, listener, table, http_names, .. } = self;
         let switch = Arc::new(switch.run(on_failure)?);
-        let seen =
-            Seen { switch: Arc::clone(&switch), beside: beside.clone(), table, http_names, started: Instant::now() };
+        let seen = Seen {
+            switch: Arc::clone(&switch),
+            companion: companion.clone(),
+            table,
+            http_names,
+            started: Instant::now(),
+        };
         let http = listener.map(|listener| Http::serve(listener, Arc::new(seen))).transpose()?;
-        Ok(Running { switch, http, beside })
+        Ok(Running { switch, http, companion })
     }
 }
 
@@ -144,7 +149,7 @@ pub(super) fn no_such_engine<P: SwitchProgram>(_place: EnginePlace<'_, P>) -> Re
 
 struct Seen<P: SwitchProgram> {
     switch: Arc<Switch<P>>,
-    beside: Option<Arc<dyn Beside>>,
+    companion: Option<Arc<dyn Companion>>,
     table: P::Table,
     http_names: Vec<String>,
     started: Instant,
@@ -154,7 +159,7 @@ impl<P: SwitchProgram> Seen<P> {
     fn now(&self) -> Snapshot<P::Status> {
         let stats = self.switch.stats();
         let mut shell = shell_counters(&self.switch);
-        shell.extend(self.beside.iter().flat_map(|beside| beside.counters()));
+        shell.extend(self.companion.iter().flat_map(|companion| companion.counters()));
         let surroundings = Surroundings {
             listen: self.switch.local_addr(),
             engine: engine::status(self.switch.engine()),
@@ -176,7 +181,7 @@ impl<P: SwitchProgram> Source for Seen<P> {
         let mut details = P::details(&self.table, self.switch.engine());
         Some(Box::new(Looking::new(move || {
             let status = self.now();
-            let detail = details(&self.switch, self.beside.as_deref(), &status.program)?;
+            let detail = details(&self.switch, self.companion.as_deref(), &status.program)?;
             Ok((status, detail))
         })))
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 impl SwitchProgram for StoreProgram {
     type Table = StoreTable;
     type Status = StoreStatus;
-    type Beside = Sets;
+    type Companion = Sets;
 
     fn limits(table: &StoreTable) -> StoreConfig {
         table.bounds()
@@ -41,7 +41,7 @@ impl SwitchProgram for StoreProgram {
     }
 
     /// Each set gets a new incarnation: the switch's earlier state is lost.
-    fn beside(config: &Config<StoreTable>, port: u16) -> Result<Sets> {
+    fn companion(config: &Config<StoreTable>, port: u16) -> Result<Sets> {
         let sets = &config.program.set;
         if sets.is_empty() {
             return Err(usage::error(

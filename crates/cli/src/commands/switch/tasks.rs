@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 impl SwitchProgram for TasksProgram {
     type Table = TasksTable;
     type Status = TasksStatus;
-    type Beside = OperatorSocket;
+    type Companion = OperatorSocket;
 
     fn limits(table: &TasksTable) -> TasksConfig {
         table.bounds
@@ -39,7 +39,7 @@ impl SwitchProgram for TasksProgram {
         format!("{} tasks waiting", stats.queued.iter().sum::<u32>())
     }
 
-    fn beside(config: &Config, port: u16) -> Result<OperatorSocket> {
+    fn companion(config: &Config, port: u16) -> Result<OperatorSocket> {
         let switch = &config.switch;
         OperatorSocket::bind(switch.admin_path(port), switch.admin == "auto", "midflight purge")
     }

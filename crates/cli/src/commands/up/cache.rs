@@ -142,11 +142,11 @@ impl Cache {
         let mut prepared = Running::<CacheProgram>::prepare(&config)?;
         served.apply(&mut prepared)?;
         let address = SocketAddr::new(local, prepared.port());
-        let mut beside = CacheProgram::beside(&config, prepared.port())?;
-        let (control, selector) = (beside.control(), beside.selector());
-        CacheProgram::attach(&mut beside, &mut prepared);
+        let mut companion = CacheProgram::companion(&config, prepared.port())?;
+        let (control, selector) = (companion.control(), companion.selector());
+        CacheProgram::attach(&mut companion, &mut prepared);
         let operator = prepared.run(shutdown.ender())?;
-        CacheProgram::begin(beside, &operator.switch, shutdown.ender())?;
+        CacheProgram::begin(companion, &operator.switch, shutdown.ender())?;
         let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
         let agents = agents.map(|(at, backend)| agent(at, address, served, &backends.socket(backend), shutdown));
         let agents = agents.collect::<Result<Vec<_>>>()?;

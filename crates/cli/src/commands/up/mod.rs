@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let here = LocalExecutors { executors, slots, counted: &counted, places: &args.place, blobs, python };
     let embedded = Embedded::start(&config, &here, served)?;
     let switch = &embedded.running.switch;
-    TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch, || ())?;
+    TasksProgram::begin(TasksProgram::companion(&config, switch.local_addr().port())?, switch, || ())?;
     stdout::print(&greeting(&embedded, args.executors, slots, &counting))?;
     if served == ServedUsers::All {
         eprintln!("whoever reaches this switch may run commands as you");

@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args, allocation: &Allocation) -> Result<ExitCode> {
     options::override_addresses(&mut config.switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
     let running: Running = Running::start(&config)?;
-    TasksProgram::begin(TasksProgram::beside(&config, running.switch.local_addr().port())?, &running.switch, || ())?;
+    TasksProgram::begin(TasksProgram::companion(&config, running.switch.local_addr().port())?, &running.switch, || ())?;
     let switch = reachable(running.switch.local_addr());
     let step = Step::start(args, allocation, switch, shutdown.ender())?;
     stdout::print(&greeting(args, allocation, switch, &running))?;

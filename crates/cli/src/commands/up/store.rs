@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     prepared.set_table(config.program.clone());
     data.prepare(&set)?;
     let running = prepared.run(|| ())?;
-    StoreProgram::begin(StoreProgram::beside(&config, port)?, &running.switch, || ())?;
+    StoreProgram::begin(StoreProgram::companion(&config, port)?, &running.switch, || ())?;
     let replicas = start(&set, &data, &shutdown)?;
     check_addresses(&set, &data, &replicas)?;
     stdout::print(&greeting(&running, &set, &data))?;

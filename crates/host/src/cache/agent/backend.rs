@@ -4,7 +4,7 @@
 //! agent reconnects every 0.1 s to 2 s. The pause doubles until a request is answered, which protects a backend that accepts and closes
 //! connections.
 
-use super::connection::{Break, Connection, Said, Since};
+use super::connection::{Break, Connection, IdleState, OwnedAnswer};
 use super::counters::{Counts, count};
 use crate::clock;
 use crate::driver::lock;
@@ -195,16 +195,16 @@ impl Pool {
     fn idle(&self) -> Option<Connection> {
         loop {
             let connection = lock(&self.idle).pop()?;
-            match connection.since() {
-                Since::Nothing => return Some(connection),
-                Since::Closed => count(&self.backend.counts.backend_closed_idle),
-                Since::SpokeUnasked => count(&self.backend.counts.backend_spoke_unasked),
+            match connection.idle_state() {
+                IdleState::Nothing => return Some(connection),
+                IdleState::Closed => count(&self.backend.counts.backend_closed_idle),
+                IdleState::SpokeUnasked => count(&self.backend.counts.backend_spoke_unasked),
             }
         }
     }
 
-    fn said(&self, request: &BackendRequest<'_>, said: Said, connection: Connection) -> Result<Reply, Failure> {
-        let is_refusal = matches!(said, Said::Refused(_));
+    fn said(&self, request: &BackendRequest<'_>, said: OwnedAnswer, connection: Connection) -> Result<Reply, Failure> {
+        let is_refusal = matches!(said, OwnedAnswer::Refused(_));
         // memcached may read the value of a refused SET as commands and answer these too.
         let may_say_more =
             self.backend.address.dialect == Dialect::Memcached && matches!(request, BackendRequest::Set { .. });
@@ -212,10 +212,10 @@ impl Pool {
             self.give_back(Some(connection));
         }
         match said {
-            Said::Value { value, flags } => Ok(Reply::Value { value, flags }),
-            Said::Missing => Ok(Reply::Missing),
-            Said::Done => Ok(Reply::Done),
-            Said::Refused(why) => {
+            OwnedAnswer::Value { value, flags } => Ok(Reply::Value { value, flags }),
+            OwnedAnswer::Missing => Ok(Reply::Missing),
+            OwnedAnswer::Done => Ok(Reply::Done),
+            OwnedAnswer::Refused(why) => {
                 count(&self.backend.counts.backend_refused);
                 tracing::debug!("the backend {} refuses: {why}", self.backend.address);
                 Err(Failure::Refused(format!("the backend says {why}")))

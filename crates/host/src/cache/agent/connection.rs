@@ -28,7 +28,7 @@ enum Stream {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum OwnedAnswer {
     Value { value: Vec<u8>, flags: u32 },
     Missing,
     Done,
@@ -45,7 +45,7 @@ pub(super) enum Break {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Since {
+pub(super) enum IdleState {
     Nothing,
     Closed,
     SpokeUnasked,
@@ -76,7 +76,7 @@ impl Connection {
         let dialect = self.dialect;
         let said = self.exchange(&greeting, |bytes| dialect.read_greeting(bytes)).await;
         match said {
-            Ok(Said::Refused(why)) => Err(format!("it does not select the database: {why}")),
+            Ok(OwnedAnswer::Refused(why)) => Err(format!("it does not select the database: {why}")),
             Ok(_) => Ok(()),
             Err(Break::Closed { .. }) => Err("it closed the connection when it should select the database".into()),
             Err(Break::Wrong(wrong)) => Err(format!("it did not select the database: {wrong}")),
@@ -84,22 +84,22 @@ impl Connection {
     }
 
     /// What arrived since the last response. Asks the kernel, because the runtime may not have noticed new bytes yet.
-    pub(super) fn since(&self) -> Since {
+    pub(super) fn idle_state(&self) -> IdleState {
         let mut byte = [MaybeUninit::uninit()];
         let peeked = match &self.stream {
             Stream::Tcp(stream) => SockRef::from(stream).peek(&mut byte),
             Stream::Unix(stream) => SockRef::from(stream).peek(&mut byte),
         };
         match peeked {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Since::Nothing,
-            Ok(1..) => Since::SpokeUnasked,
-            Ok(0) | Err(_) => Since::Closed,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => IdleState::Nothing,
+            Ok(1..) => IdleState::SpokeUnasked,
+            Ok(0) | Err(_) => IdleState::Closed,
         }
     }
 
     /// Sends a request and reads the response. Drop the connection if this future is dropped: a late response would be taken for the next
     /// request's.
-    pub(super) async fn ask(&mut self, request: &BackendRequest<'_>, written: &[u8]) -> Result<Said, Break> {
+    pub(super) async fn ask(&mut self, request: &BackendRequest<'_>, written: &[u8]) -> Result<OwnedAnswer, Break> {
         let dialect = self.dialect;
         let said = self.exchange(written, |bytes| dialect.read(request, bytes)).await?;
         self.has_answered = true;
@@ -110,7 +110,7 @@ impl Connection {
         &mut self,
         written: &[u8],
         read: impl for<'a> Fn(&'a [u8]) -> Result<Option<(Answer<'a>, usize)>, Wrong>,
-    ) -> Result<Said, Break> {
+    ) -> Result<OwnedAnswer, Break> {
         self.come.clear();
         self.come.shrink_to(KEPT_BYTES);
         self.stream.write_all(written).await.map_err(|_| Break::Closed { began: false })?;
@@ -146,7 +146,7 @@ impl Stream {
     }
 }
 
-impl From<Answer<'_>> for Said {
+impl From<Answer<'_>> for OwnedAnswer {
     fn from(answer: Answer<'_>) -> Self {
         match answer {
             Answer::Value { value, flags } => Self::Value { value: value.to_vec(), flags },

@@ -105,14 +105,14 @@ pub struct Keeper {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct KeeperSnapshot {
     term: Term,
     heard: Option<Nanos>,
     rules: usize,
     messages: KeeperCounters,
 }
 
-impl Said {
+impl KeeperSnapshot {
     fn by(keeper: &RuleKeeper) -> Self {
         Self { term: keeper.term(), heard: keeper.heard(), rules: keeper.rules().count(), messages: keeper.counters() }
     }
@@ -122,7 +122,7 @@ impl Said {
 struct Shared {
     keeper: Mutex<RuleKeeper>,
     /// The latest snapshot, so that readers do not wait for an order.
-    published: Mutex<Said>,
+    published: Mutex<KeeperSnapshot>,
     /// Limits of the log lines by [`Warning`].
     warnings: [LogLimit; 4],
     /// Whether the log has mentioned a selector at another address.
@@ -179,7 +179,7 @@ impl BoundKeeper {
         let incarnation = rand::random_range(1..=u64::MAX);
         let keeper = RuleKeeper::new(rand::random(), selected_by.incarnation(incarnation));
         let shared = Arc::new(Shared {
-            published: Mutex::new(Said::by(&keeper)),
+            published: Mutex::new(KeeperSnapshot::by(&keeper)),
             keeper: Mutex::new(keeper),
             warnings: Default::default(),
             has_warned_of_selector: AtomicBool::new(false),
@@ -188,7 +188,7 @@ impl BoundKeeper {
             incarnation,
             controllers,
             secret,
-            connections: Connections::where_silent_give_way(CONNECTIONS_MAX, PATIENCE, SILENT_FOR),
+            connections: Connections::evicting_silent(CONNECTIONS_MAX, PATIENCE, SILENT_FOR),
             streams: Mutex::default(),
             counts: StreamCounts::default(),
             failing: Failing::new(on_failure),
@@ -230,7 +230,7 @@ impl Keeper {
     #[must_use]
     pub fn report(&self) -> KeeperReport {
         let Shared { published, counts, .. } = &*self.shared;
-        let Said { term, heard, rules, messages } = *lock(published);
+        let KeeperSnapshot { term, heard, rules, messages } = *lock(published);
         KeeperReport {
             term,
             heard: heard.map(|heard| Duration::from_nanos(clock::now().saturating_sub(heard))),
@@ -451,7 +451,7 @@ impl Shared {
             }
             return Err(NoSwitch);
         }
-        *lock(&self.published) = Said::by(&keeper);
+        *lock(&self.published) = KeeperSnapshot::by(&keeper);
         Ok(answer)
     }
 }

@@ -12,7 +12,9 @@ use crate::tasks::job::TaskSpec;
 use crate::tasks::results::{TaskError, TaskOutcome};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Marks, Outcome, Resumption, Saved, TaskKey};
+use midflight_tasks::client::{
+    Argument, Client, ClientConfig, Event, Outcome, Resumption, Saved, SavedCounters, TaskKey,
+};
 use midflight_wire::PACKET_MAX;
 use midflight_wire::tasks::{ARGUMENT_BLOB_MAX, DURABLE};
 use std::collections::HashMap;
@@ -188,8 +190,8 @@ impl DurableClient {
 
     /// Counters to save in addition to the events, so that the next process does not reuse their numbers.
     #[must_use]
-    pub fn marks(&self) -> Marks {
-        self.endpoint.marks()
+    pub fn saved_counters(&self) -> SavedCounters {
+        self.endpoint.saved_counters()
     }
 
     /// Submits tasks with consecutive keys. They are sent once [`Self::saved`] confirms their [`Happened::Save`].

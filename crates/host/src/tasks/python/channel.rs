@@ -31,7 +31,7 @@ pub(super) struct Channel {
     worker: Pid,
     /// Woken when the task is cancelled.
     stop: Arc<Waker>,
-    told: Option<Told>,
+    told: Option<StopRequest>,
     /// Bytes after the last frame.
     left: Vec<u8>,
     /// Reused for short frames.
@@ -39,7 +39,7 @@ pub(super) struct Channel {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct StopRequest {
     /// The error if it does not stop.
     error: ChannelError,
     /// Time of the next SIGINT.
@@ -207,7 +207,7 @@ impl Channel {
             if is_stopped {
                 self.stop.sleep(0); // resets the wake-up, which may be that of the previous task
                 if self.told.is_none() && patience.task.is_some_and(TaskContext::cancelled) {
-                    self.told = Some(Told::now(ChannelError::Cancelled));
+                    self.told = Some(StopRequest::now(ChannelError::Cancelled));
                 }
             }
             if is_ready {
@@ -228,14 +228,14 @@ impl Channel {
                     }
                 }
                 None if polled != Ok(0) => {}
-                None if patience.task.is_some() => self.told = Some(Told::now(ChannelError::TimedOut)),
+                None if patience.task.is_some() => self.told = Some(StopRequest::now(ChannelError::TimedOut)),
                 None => return Err(ChannelError::TimedOut),
             }
         }
     }
 }
 
-impl Told {
+impl StopRequest {
     fn now(error: ChannelError) -> Self {
         let now = Instant::now();
         Self { error, again: now, until: now + GRACE }

@@ -106,9 +106,9 @@ mod tests {
 
     const CHUNK_BYTES: u64 = 16 << 10;
 
-    struct Told(std::sync::mpsc::Sender<u64>);
+    struct DropReports(std::sync::mpsc::Sender<u64>);
 
-    impl Sink for Told {
+    impl Sink for DropReports {
         fn print(&mut self, _: &[u8]) {}
 
         fn dropped(&mut self, bytes: u64) {
@@ -134,7 +134,7 @@ mod tests {
         for ends in [false, true] {
             let (reader, writer) = std::io::pipe().unwrap();
             let (told, dropped) = channel();
-            let outputs = copy_to(Told(told), reader.into()).unwrap();
+            let outputs = copy_to(DropReports(told), reader.into()).unwrap();
             for _ in 0..4 * BURST_BYTES / CHUNK_BYTES {
                 rustix::io::write(&writer, &[b'x'; CHUNK_BYTES as usize]).unwrap();
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct WorkerPlaces {
     count: Mutex<Count>,
     changed: Condvar,
 }
@@ -18,13 +18,13 @@ struct Count {
 
 /// Place for another worker while one waits for other tasks.
 #[derive(Debug)]
-pub(super) struct Room(Arc<Places>);
+pub(super) struct Room(Arc<WorkerPlaces>);
 
 /// A worker's place, freed when its status is collected.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Places>);
+pub(super) struct Place(Arc<WorkerPlaces>);
 
-impl Places {
+impl WorkerPlaces {
     pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { count: Mutex::new(Count { max, taken: 0 }), changed: Condvar::new() })
     }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_it_is_dropped() {
-        let places = Places::new(2);
+        let places = WorkerPlaces::new(2);
         let first = places.take().unwrap();
         let second = places.take().unwrap();
         assert!(places.take().is_none());
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn while_a_worker_waits_there_is_room_for_another() {
-        let places = Places::new(1);
+        let places = WorkerPlaces::new(1);
         let waits = places.take().unwrap();
         let room = waits.make_room();
         let other = places.take().unwrap();

@@ -4,7 +4,7 @@ use super::PythonOptions;
 use super::channel::{ChannelError, Patience};
 use super::counts::{Counters, count};
 use super::memory::Memory;
-use super::places::{Place, Places};
+use super::places::{Place, WorkerPlaces};
 use super::process::{Process, Start};
 use crate::driver::lock;
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub(super) struct Pool {
     options: PythonOptions,
     trusts_directory: bool,
     reaper: Arc<Reaper>,
-    places: Arc<Places>,
+    places: Arc<WorkerPlaces>,
     memory: Arc<Memory>,
     counters: Arc<Counters>,
     state: Mutex<State>,
@@ -72,7 +72,7 @@ impl Pool {
                  in another directory"
             );
         }
-        let places = Places::new(slots as usize);
+        let places = WorkerPlaces::new(slots as usize);
         Ok(Self { options, trusts_directory, reaper, places, memory, counters, state: Mutex::default() })
     }
 

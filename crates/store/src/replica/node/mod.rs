@@ -359,7 +359,7 @@ impl Node {
 
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
         match self.leadership {
-            Some(leadership) => self.lead_on(now, leadership),
+            Some(leadership) => self.tick_leader(now, leadership),
             None if now < self.election => {}
             // A non-member never campaigns: raft-rs would let it win alone.
             None if !self.raw.raft.promotable() => self.election = now + self.timing.promise,
@@ -370,7 +370,7 @@ impl Node {
         self.note_role(now);
     }
 
-    fn lead_on(&mut self, now: Nanos, leadership: Leadership) {
+    fn tick_leader(&mut self, now: Nanos, leadership: Leadership) {
         let is_aborted = leadership.handing_over.is_some_and(|end| now >= end);
         if is_aborted && planted(128) {
             self.leadership = Some(Leadership { handing_over: None, ..leadership });

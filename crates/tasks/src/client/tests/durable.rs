@@ -1,6 +1,6 @@
 //! A durable client: what it delays until its driver has saved, and what its next process does.
 
-use super::super::{LostWhy, Marks, Outcome, Resumption, Saved, SavedState};
+use super::super::{LostWhy, Outcome, Resumption, Saved, SavedCounters, SavedState};
 use super::*;
 use crate::place::Preference;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 struct Disk {
     tasks: BTreeMap<u64, Saved>,
-    marks: Option<Marks>,
+    saved_counters: Option<SavedCounters>,
     switch: Option<(SocketAddr, u32)>,
 }
 
@@ -23,7 +23,7 @@ impl Disk {
                 other => others.push(other),
             }
         }
-        self.marks = Some(hand.client.marks());
+        self.saved_counters = Some(hand.client.saved_counters());
         hand.client.saved();
         others
     }
@@ -32,7 +32,7 @@ impl Disk {
         let mut config = ClientConfig::new(IDENTITY, 4, vec![switch_a(), switch_b()]);
         config.secret = SECRET;
         let tasks = self.tasks.values().cloned().collect();
-        let left = Resumption { marks: self.marks.unwrap(), switch: self.switch, tasks };
+        let left = Resumption { saved_counters: self.saved_counters.unwrap(), switch: self.switch, tasks };
         let now = hand.now + 10_000 * MS;
         Hand { client: Client::resume(config, now, left).unwrap(), now }
     }

@@ -80,13 +80,13 @@ layout! {
         pub tiers: [U64; 4],
     }
 
-    /// INVENTORY; then RSNodes and labels. `newest`: the last RSNode id that the keeper was told of.
+    /// INVENTORY; then RSNodes and labels. `last_rsnode`: the last RSNode id that the keeper was told of.
     pub struct ControlInventory {
         pub number: U64,
         pub incarnation: U64,
         pub term: ControlTerm,
         pub last: ControlSetNumber,
-        pub newest: U16,
+        pub last_rsnode: U16,
         pub reserved: U16,
         pub rsnodes: U32,
         pub labels: U32,

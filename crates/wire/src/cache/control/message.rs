@@ -140,7 +140,7 @@ pub struct Inventory {
     /// As in [`Report`].
     pub last: SetNumber,
     /// The latest RSNode id that it learned; 0: none yet.
-    pub newest: u16,
+    pub last_rsnode: u16,
     /// RSNode ids with their operators' addresses; `None`: this operator.
     pub rsnodes: Vec<(u16, Option<SocketAddr>)>,
     /// Traffic groups with the ids of their labels.

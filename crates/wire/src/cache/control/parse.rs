@@ -163,7 +163,7 @@ impl<'a> Body<'a> {
             incarnation: nonzero(inventory.incarnation.get())?,
             term: term(inventory.term)?,
             last: set_number(inventory.last),
-            newest: inventory.newest.get(),
+            last_rsnode: inventory.last_rsnode.get(),
             rsnodes: rsnodes.iter().map(rsnode).collect::<Result<_, _>>()?,
             labels: labels.iter().map(|label| (label.group.get(), label.rsnode.get())).collect(),
         })

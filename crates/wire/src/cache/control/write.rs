@@ -115,7 +115,7 @@ fn write_inventory(inventory: &Inventory, to: &mut Vec<u8>) -> ControlKind {
         incarnation: inventory.incarnation.into(),
         term: term(inventory.term),
         last: set_number(inventory.last),
-        newest: inventory.newest.into(),
+        last_rsnode: inventory.last_rsnode.into(),
         reserved: 0.into(),
         rsnodes: (inventory.rsnodes.len() as u32).into(),
         labels: (inventory.labels.len() as u32).into(),

@@ -1,22 +1,22 @@
 //! The answers to clients and executors, and their rules.
 
 use super::world::{Broken, Executor, Fate, World};
-use super::{Order, Subject, Told};
+use super::{Order, PassOutcome, Subject};
 
 impl<S: Subject> World<'_, S> {
-    pub(super) fn told(&mut self, told: Told) -> Result<(), Broken> {
+    pub(super) fn told(&mut self, told: PassOutcome) -> Result<(), Broken> {
         match told {
-            Told::Round | Told::Gone => Ok(()),
-            Told::NoOp { executor } => {
+            PassOutcome::Round | PassOutcome::Gone => Ok(()),
+            PassOutcome::NoOp { executor } => {
                 self.seen.no_ops += 1;
                 self.hears(executor).map(|_| ())
             }
-            Told::Assigned { executor, tid, whole } => {
+            PassOutcome::Assigned { executor, tid, whole } => {
                 let heard = self.hears(executor)?;
                 self.assigned(executor, tid, whole)?;
                 self.runs(tid, heard)
             }
-            Told::Answered { client, taken, refused } => {
+            PassOutcome::Answered { client, taken, refused } => {
                 let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
                 let all = (1u32 << sent.len()) - 1;
                 if (taken | refused, taken & refused) != (all, 0) {
@@ -28,10 +28,10 @@ impl<S: Subject> World<'_, S> {
                 self.acknowledged(client);
                 Ok(())
             }
-            Told::Refused { client, tids } if tids.iter().any(|&tid| self.accepted(tid)) => {
+            PassOutcome::Refused { client, tids } if tids.iter().any(|&tid| self.accepted(tid)) => {
                 self.given_back(client, &tids)
             }
-            Told::Refused { client, tids } => {
+            PassOutcome::Refused { client, tids } => {
                 let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
                 self.refused(client, &sent, tids)
             }

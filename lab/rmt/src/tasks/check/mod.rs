@@ -36,7 +36,7 @@ pub struct Task {
 
 /// The meaning of a packet that left a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PassOutcome {
     /// It recirculates.
     Round,
     /// An executor has a task.
@@ -73,7 +73,7 @@ pub enum Told {
     Gone,
 }
 
-impl Told {
+impl PassOutcome {
     /// The tasks that leave the switch with it.
     fn tids(&self) -> &[u32] {
         match self {
@@ -105,7 +105,7 @@ pub trait Subject: Send + Sync + 'static {
     /// Renumbers pointers and credit, so that states with equal differences become equal. Only differences may matter.
     fn number_anew(&self, _machine: &mut Machine, _flight: &mut [Packet], _start: u32) {}
     /// The meaning of a packet that has left a pass.
-    fn told(&self, sent: &Sent) -> Told;
+    fn told(&self, sent: &Sent) -> PassOutcome;
     /// The tasks in a level's queue, the head first.
     fn queued(&self, machine: &Machine, level: u8) -> Vec<u32>;
     /// The accepted task that a recirculating packet carries.

@@ -1,6 +1,6 @@
 //! Passes per task: a program's cost to the switch.
 
-use super::{Subject, Task, Told};
+use super::{PassOutcome, Subject, Task};
 use crate::{Machine, Packet};
 use std::collections::VecDeque;
 
@@ -40,8 +40,8 @@ fn drain<S: Subject>(subject: &S, machine: &mut Machine, packet: Packet) -> (u32
         passes += 1;
         for sent in machine.pass(packet) {
             match subject.told(&sent) {
-                Told::Round => inside.push_back(sent.packet),
-                Told::Assigned { whole: true, .. } => assigned += 1,
+                PassOutcome::Round => inside.push_back(sent.packet),
+                PassOutcome::Assigned { whole: true, .. } => assigned += 1,
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! A state, its steps, and the rules that each must keep.
 
 use super::net::{Net, Sending};
-use super::{Instance, Order, Seen, Subject, Task, Told};
+use super::{Instance, Order, PassOutcome, Seen, Subject, Task};
 use crate::{Crossing, Machine, Outputs, Packet, To};
 use std::fmt::Write;
 
@@ -321,7 +321,7 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// T4: a search that ends without a task leaves no lower level that has one.
     fn lower_levels(&self, level: u8, queues: &[Vec<u32>], outputs: &Outputs) -> Result<(), Broken> {
-        let ends = matches!(self.setting.subject.told(&outputs.packet), Told::NoOp { .. });
+        let ends = matches!(self.setting.subject.told(&outputs.packet), PassOutcome::NoOp { .. });
         let mut lower = (level + 1..).zip(queues.iter().skip(level.into())).filter(|(_, queue)| !queue.is_empty());
         match lower.next() {
             Some((left, _)) if ends => self.ask("T4", format!("level {left} had tasks, and the search ended above it")),
@@ -336,7 +336,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.say(|_| told.iter().fold(String::new(), |text, (told, _)| format!("{text} → {told:?}")) + "\n");
         known?;
         // Tasks accepted in this pass are recorded before any answer is checked.
-        let (round, out): (Vec<_>, Vec<_>) = told.into_iter().partition(|(told, _)| *told == Told::Round);
+        let (round, out): (Vec<_>, Vec<_>) = told.into_iter().partition(|(told, _)| *told == PassOutcome::Round);
         self.flight.extend(round.into_iter().map(|(_, packet)| packet));
         let mut leaving: Vec<u32> = out.iter().flat_map(|(told, _)| told.tids()).copied().collect();
         leaving.retain(|&tid| self.accepted(tid));
@@ -351,12 +351,12 @@ impl<'a, S: Subject> World<'a, S> {
         let subject = &self.setting.subject;
         let got = match subject.told(&outputs.packet) {
             // It was stopped before it looked at a level; T7 requires an answer if one is due.
-            Told::Gone => return Ok(()),
-            Told::Assigned { tid, .. } => Some(tid),
-            Told::Round => subject.held(&outputs.packet.packet),
+            PassOutcome::Gone => return Ok(()),
+            PassOutcome::Assigned { tid, .. } => Some(tid),
+            PassOutcome::Round => subject.held(&outputs.packet.packet),
             _ => None,
         };
-        let next = subject.asks(&outputs.packet.packet).filter(|_| subject.told(&outputs.packet) == Told::Round);
+        let next = subject.asks(&outputs.packet.packet).filter(|_| subject.told(&outputs.packet) == PassOutcome::Round);
         let level = got.and_then(|tid| self.setting.task(tid)).map(|task| task.level);
         let below = level.or(next).unwrap_or(subject.levels() + 1);
         let queue = |level: u8| &queues[usize::from(level) - 1];

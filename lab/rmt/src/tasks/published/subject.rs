@@ -5,7 +5,7 @@
 
 use super::fields::{VALID, pointer};
 use super::{Answer, Kind, Published, Task};
-use crate::tasks::check::{self, Subject, Told};
+use crate::tasks::check::{self, PassOutcome, Subject};
 use crate::{Machine, Packet, Sent, Word};
 
 /// Addresses begin at 1, so that a packet whose `client_ip` is zero holds no client's task.
@@ -89,16 +89,16 @@ impl Subject for Published {
         None
     }
 
-    fn told(&self, sent: &Sent) -> Told {
+    fn told(&self, sent: &Sent) -> PassOutcome {
         match self.answer(sent) {
-            None => Told::Round,
-            Some(Answer::Dropped(_)) => Told::Gone,
-            Some(Answer::NoOp { executor }) => Told::NoOp { executor: number(executor) },
-            Some(Answer::Full { client, tids }) => Told::Refused { client: number(client), tids },
+            None => PassOutcome::Round,
+            Some(Answer::Dropped(_)) => PassOutcome::Gone,
+            Some(Answer::NoOp { executor }) => PassOutcome::NoOp { executor: number(executor) },
+            Some(Answer::Full { client, tids }) => PassOutcome::Refused { client: number(client), tids },
             Some(Answer::Assign { executor, client, job: found, task: Task { tid, level, resources, words } }) => {
                 let own = word(&check::Task { tid, level, resources });
                 let whole = found == job(client) && words.iter().all(|&word| word == own);
-                Told::Assigned { executor: number(executor), tid, whole }
+                PassOutcome::Assigned { executor: number(executor), tid, whole }
             }
         }
     }

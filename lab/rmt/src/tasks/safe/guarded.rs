@@ -3,7 +3,7 @@
 use super::fields::Kind;
 use super::front::{Entered, Guarded, Size, Slot};
 use super::{Config, Planted};
-use crate::tasks::check::{Subject, Task, Told};
+use crate::tasks::check::{PassOutcome, Subject, Task};
 use crate::{Machine, Packet, Refusal, Sent, Target};
 
 const EPOCH: u32 = 5;
@@ -57,8 +57,8 @@ impl Subject for Guarded {
         self.safe().asker(packet)
     }
 
-    fn told(&self, sent: &Sent) -> Told {
-        if self.is_reset(sent) { Told::Gone } else { self.safe().told(&self.received(sent)) }
+    fn told(&self, sent: &Sent) -> PassOutcome {
+        if self.is_reset(sent) { PassOutcome::Gone } else { self.safe().told(&self.received(sent)) }
     }
 
     fn queued(&self, machine: &Machine, level: u8) -> Vec<u32> {

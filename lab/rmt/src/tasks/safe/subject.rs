@@ -2,7 +2,7 @@
 
 use super::fields::Kind;
 use super::{Answer, Config, Safe, Task};
-use crate::tasks::check::{self, Subject, Told};
+use crate::tasks::check::{self, PassOutcome, Subject};
 use crate::{Machine, Packet, Sent, Word};
 
 /// A task whose words all follow from its TID, level, resources and place in the SUBMIT, which reveals mixed entries. The place is in the
@@ -103,21 +103,21 @@ impl Subject for Safe {
         }
     }
 
-    fn told(&self, sent: &Sent) -> Told {
+    fn told(&self, sent: &Sent) -> PassOutcome {
         let number = |address: u32| u8::try_from(address).unwrap_or(u8::MAX);
         match self.answer(sent) {
-            None => Told::Round,
-            Some(Answer::Dropped(_)) => Told::Gone,
-            Some(Answer::NoOp { executor }) => Told::NoOp { executor: number(executor) },
+            None => PassOutcome::Round,
+            Some(Answer::Dropped(_)) => PassOutcome::Gone,
+            Some(Answer::NoOp { executor }) => PassOutcome::NoOp { executor: number(executor) },
             Some(Answer::Ack { client, taken, refused, .. }) => {
-                Told::Answered { client: number(client), taken, refused }
+                PassOutcome::Answered { client: number(client), taken, refused }
             }
             Some(Answer::Assign { executor, client: (address, port), job, index, task: found }) => {
                 let Task { tid, level, resources, .. } = found;
                 let whole = found == task(index, &check::Task { tid, level, resources }, self.config());
                 let whole = whole && (address, port) == client(number(address));
                 let whole = whole && job == (address + 60, address + 70);
-                Told::Assigned { executor: number(executor), tid, whole }
+                PassOutcome::Assigned { executor: number(executor), tid, whole }
             }
         }
     }

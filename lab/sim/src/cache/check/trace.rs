@@ -54,7 +54,7 @@ pub(super) fn event(trace: &Trace, node: NodeId, event: &CacheEvent) -> Option<S
         CacheEvent::Ended { key, outcome: Err(failure) } => format!("{name} gives #{:x} up: {failure}", key.0),
         CacheEvent::Served { group, token } => format!("{name} serves token {token:x} of group {group}"),
         CacheEvent::Verdict { verdict, .. } => format!("{name}: {verdict:?}"),
-        CacheEvent::Control(ControlEvent::Said { event, .. }) => format!("{name}: {event:?}"),
+        CacheEvent::Control(ControlEvent::Driver { event, .. }) => format!("{name}: {event:?}"),
         CacheEvent::Control(ControlEvent::Answered { is_wrong: true, .. }) => format!("{name} gets a wrong plan"),
         CacheEvent::Control(ControlEvent::Took { .. }) => format!("{name} takes a plan"),
         CacheEvent::Control(_) | CacheEvent::Asked { .. } | CacheEvent::Selected(_) => return None,

@@ -39,7 +39,7 @@ impl Parts for Willing {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Said {
+enum FromController {
     Ask { term: Term, loading: u8 },
     Set { term: Term, number: Number, incarnation: u8, orders: Orders },
 }
@@ -87,12 +87,12 @@ fn real_orders(orders: &Orders) -> Vec<Order> {
     said
 }
 
-fn real(said: &Said) -> ControlMessage {
+fn real(said: &FromController) -> ControlMessage {
     match *said {
-        Said::Ask { term, loading } => {
+        FromController::Ask { term, loading } => {
             ControlMessage::Ask(Ask { number: 7, term: Some(real_term(term)), inventory: Some(loading.into()) })
         }
-        Said::Set { term, number, incarnation, orders } => ControlMessage::Set(Set {
+        FromController::Set { term, number, incarnation, orders } => ControlMessage::Set(Set {
             term: real_term(term),
             number: real_number(number),
             incarnation: incarnation.into(),
@@ -103,7 +103,7 @@ fn real(said: &Said) -> ControlMessage {
 }
 
 /// All messages: three terms, two loadings, and orders that set, change, remove and sweep.
-fn everything() -> Vec<Said> {
+fn everything() -> Vec<FromController> {
     let term = |number, controller| Term { number, controller };
     let terms = [term(1, 1), term(1, 2), term(2, 1)];
     let none = Orders::default();
@@ -114,13 +114,18 @@ fn everything() -> Vec<Said> {
     let sweeps = Orders { complete: true, ..none };
     let mut said = Vec::new();
     for term in terms {
-        said.extend([1, 2].map(|loading| Said::Ask { term, loading }));
+        said.extend([1, 2].map(|loading| FromController::Ask { term, loading }));
         for (loading, sequence) in [(0, 1), (1, 1), (1, 2), (2, 1)] {
             let number = Number { loading, sequence };
-            let set = |orders| Said::Set { term, number, incarnation: 1, orders };
+            let set = |orders| FromController::Set { term, number, incarnation: 1, orders };
             said.extend([serves, labels, moves, removes, sweeps].map(set));
         }
-        said.push(Said::Set { term, number: Number { loading: 1, sequence: 1 }, incarnation: 2, orders: serves });
+        said.push(FromController::Set {
+            term,
+            number: Number { loading: 1, sequence: 1 },
+            incarnation: 2,
+            orders: serves,
+        });
     }
     said
 }
@@ -130,16 +135,16 @@ fn agree(
     model: &mut Operator,
     keeper: &mut RuleKeeper,
     parts: &mut Willing,
-    said: &Said,
+    said: &FromController,
     planted: Option<Planted>,
 ) -> bool {
     let answer = keeper.handle(1, &real(said), parts).expect("each question has an answer");
     let is_alike = match (*said, answer) {
-        (Said::Ask { term, loading }, ControlMessage::Inventory(inventory)) => {
+        (FromController::Ask { term, loading }, ControlMessage::Inventory(inventory)) => {
             model.ask(term, loading, planted) && inventory.last == real_number(model.last)
         }
-        (Said::Ask { term, loading }, _) => !model.ask(term, loading, planted),
-        (Said::Set { term, number, incarnation, orders }, answer) => {
+        (FromController::Ask { term, loading }, _) => !model.ask(term, loading, planted),
+        (FromController::Set { term, number, incarnation, orders }, answer) => {
             let (is_done, _) = model.set(term, number, incarnation, &orders, planted);
             is_done == matches!(answer, ControlMessage::Done(_))
         }

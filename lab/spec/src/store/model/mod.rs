@@ -17,7 +17,7 @@ use midflight_dataplane::store::{
 use midflight_dataplane::{Cookies, Out};
 use midflight_wire::store::{Operation, Packet, REPLICAS_MAX, parse};
 use midflight_wire::{Reject, Version};
-use packets::{Came, Said, is_version, refused, valid_operation, verdict_of};
+use packets::{Came, Effect, is_version, refused, valid_operation, verdict_of};
 use set::Set;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ impl Model {
         Self { config: *config, cookies, sets: HashMap::new(), stats: Stats::new_zeroed(), is_genuine: false }
     }
 
-    fn take(&mut self, came: Came<'_>) -> Said {
+    fn take(&mut self, came: Came<'_>) -> Effect {
         if let Some(operation) = valid_operation(came.bytes) {
             self.stats.packets[operation as usize] += 1;
             if operation == Operation::State {

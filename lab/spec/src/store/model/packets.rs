@@ -8,9 +8,9 @@ use midflight_wire::{Address, Header, MAGIC, PACKET_MAX, Reject, VERSION, VERSIO
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-pub(super) type Said = (Verdict, Vec<Datagram>);
+pub(super) type Effect = (Verdict, Vec<Datagram>);
 
-pub(super) fn refused(verdict: Verdict) -> Said {
+pub(super) fn refused(verdict: Verdict) -> Effect {
     (verdict, Vec::new())
 }
 
@@ -22,12 +22,12 @@ pub(super) struct Came<'a> {
 }
 
 impl Came<'_> {
-    pub(super) fn forward(&self, to: impl Into<SocketAddr>, request: &Request) -> Said {
+    pub(super) fn forward(&self, to: impl Into<SocketAddr>, request: &Request) -> Effect {
         let bytes = [request.as_bytes(), &self.bytes[size_of::<Request>()..]].concat();
         (Verdict::Forwarded, vec![(to.into(), bytes)])
     }
 
-    pub(super) fn answer_state(&self, verdict: Verdict, set: &Set, question: &Header) -> Said {
+    pub(super) fn answer_state(&self, verdict: Verdict, set: &Set, question: &Header) -> Effect {
         (verdict, vec![(self.from, set.state(self.now, question.sequence.get()).as_bytes().to_vec())])
     }
 }

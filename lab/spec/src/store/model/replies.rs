@@ -1,7 +1,7 @@
 //! READ_REPLY and WRITE_REPLY: whether a reply passes, and whether it closes its key group.
 
 use super::Model;
-use super::packets::{Came, Said, refused};
+use super::packets::{Came, Effect, refused};
 use super::requests::ask_leader;
 use super::set::{Kgroup, Session, Set};
 use midflight_dataplane::store::{ReplyCheck, Verdict};
@@ -22,7 +22,7 @@ impl Model {
         Ok(set)
     }
 
-    pub(super) fn write_reply(&mut self, came: Came<'_>, reply: &Request, status: Status) -> Said {
+    pub(super) fn write_reply(&mut self, came: Came<'_>, reply: &Request, status: Status) -> Effect {
         let set = match self.set_of_reply(came, reply) {
             Ok(set) => set,
             Err(verdict) => return refused(verdict),
@@ -36,7 +36,7 @@ impl Model {
         came.forward(reply.client, &seen)
     }
 
-    pub(super) fn read_reply(&mut self, came: Came<'_>, reply: &Request, status: Status) -> Said {
+    pub(super) fn read_reply(&mut self, came: Came<'_>, reply: &Request, status: Status) -> Effect {
         let now = came.now;
         let set = match self.set_of_reply(came, reply) {
             Ok(set) => set,
@@ -81,7 +81,7 @@ impl Model {
     }
 
     /// Sends a READ to the leader after all.
-    fn turn_back(&mut self, came: Came<'_>, reply: &Request) -> Said {
+    fn turn_back(&mut self, came: Came<'_>, reply: &Request) -> Effect {
         let end = size_of::<Request>() + usize::from(reply.key_length.get());
         let read = Came { bytes: &came.bytes[..end], ..came };
         let mut request = *reply;

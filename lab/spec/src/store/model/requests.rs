@@ -1,6 +1,6 @@
 //! READ and WRITE: where the switch sends them.
 
-use super::packets::{Came, Said, answer, refused};
+use super::packets::{Came, Effect, answer, refused};
 use super::set::{Kgroup, Session, Set};
 use super::{IDENTITY, Model};
 use midflight_dataplane::store::{ReplyCheck, SetStats, Verdict};
@@ -10,7 +10,7 @@ use midflight_wire::store::{
 use zerocopy::IntoBytes;
 
 impl Model {
-    pub(super) fn request(&mut self, came: Came<'_>, request: &Request) -> Said {
+    pub(super) fn request(&mut self, came: Came<'_>, request: &Request) -> Effect {
         let Came { from, now, .. } = came;
         let answered = |answer: Request| vec![(from, answer.as_bytes().to_vec())];
         let Some(set) = self.sets.get_mut(&request.set.get()) else {
@@ -56,13 +56,13 @@ fn stamped(set: &Set, session: &Session, request: &Request, slot: u8, flags: u8)
     request
 }
 
-fn send_to(came: Came<'_>, set: &Set, request: &Request, slot: u8, flags: u8) -> Said {
+fn send_to(came: Came<'_>, set: &Set, request: &Request, slot: u8, flags: u8) -> Effect {
     let Some(session) = &set.session else { return refused(Verdict::Inactive) };
     let Some(to) = session.replica(slot) else { return refused(Verdict::Inactive) };
     came.forward(to, &stamped(set, session, request, slot, flags))
 }
 
-pub(super) fn write(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut SetStats) -> Said {
+pub(super) fn write(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut SetStats) -> Effect {
     let number = set.kgroup_of(request);
     let Some(session) = &mut set.session else { return refused(Verdict::Inactive) };
     session.seq += 1;
@@ -73,7 +73,7 @@ pub(super) fn write(came: Came<'_>, set: &mut Set, request: &Request, stats: &mu
     send_to(came, set, request, leader, 0)
 }
 
-pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut SetStats) -> Said {
+pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut SetStats) -> Effect {
     let number = set.kgroup_of(request);
     let Some(session) = &set.session else { return refused(Verdict::Inactive) };
     let (kgroup, leader, is_any) = (session.kgroup(number), session.leader, session.is_any);
@@ -114,7 +114,7 @@ fn count_sent(set: &mut Set, slot: u8) {
     }
 }
 
-pub(super) fn ask_leader(came: Came<'_>, set: &mut Set, request: &Request) -> Said {
+pub(super) fn ask_leader(came: Came<'_>, set: &mut Set, request: &Request) -> Effect {
     let leader = set.session.as_ref().map_or(NO_SLOT, |session| session.leader);
     count_sent(set, leader);
     send_to(came, set, request, leader, FLAG_LEADER_ONLY)

@@ -1,7 +1,7 @@
 //! HELLO, HEARTBEAT and END_SESSION.
 
 use super::Model;
-use super::packets::{Came, Said, refused};
+use super::packets::{Came, Effect, refused};
 use super::set::{Session, Set};
 use midflight_dataplane::store::Verdict;
 use midflight_wire::store::{EndSession, Heartbeat, Hello, REPLICAS_MAX, Replica};
@@ -14,7 +14,7 @@ impl Model {
         if set.is_replica(came.from) { Ok(set) } else { Err(Verdict::ForeignReplica) }
     }
 
-    pub(super) fn hello(&mut self, came: Came<'_>, hello: &Hello) -> Said {
+    pub(super) fn hello(&mut self, came: Came<'_>, hello: &Hello) -> Effect {
         let set = match self.set_of_replica(came, hello.set.get()) {
             Ok(set) => set,
             Err(verdict) => return refused(verdict),
@@ -30,7 +30,7 @@ impl Model {
         said
     }
 
-    pub(super) fn heartbeat(&mut self, came: Came<'_>, beat: &Heartbeat, replicas: &[Replica]) -> Said {
+    pub(super) fn heartbeat(&mut self, came: Came<'_>, beat: &Heartbeat, replicas: &[Replica]) -> Effect {
         let set = match self.set_of_replica(came, beat.set.get()) {
             Ok(set) => set,
             Err(verdict) => return refused(verdict),
@@ -47,7 +47,7 @@ impl Model {
         said
     }
 
-    pub(super) fn end_session(&mut self, came: Came<'_>, end: &EndSession) -> Said {
+    pub(super) fn end_session(&mut self, came: Came<'_>, end: &EndSession) -> Effect {
         let set = match self.set_of_replica(came, end.set.get()) {
             Ok(set) => set,
             Err(verdict) => return refused(verdict),

@@ -157,7 +157,7 @@ impl Control {
                 "a controller takes a plan that is not the one it asked for, or breaks a constraint"
             );
         }
-        if let ControlEvent::Said { event, .. } = event {
+        if let ControlEvent::Driver { event, .. } = event {
             self.said(at, node, event);
         }
         self.plans.event(at, &self.scene, node, event)

@@ -46,7 +46,7 @@ impl Plans {
                 return Ok(());
             }
             ControlEvent::Answered { .. } | ControlEvent::TookNot => return Ok(()),
-            ControlEvent::Said { event, target } => (&**event, target),
+            ControlEvent::Driver { event, target } => (&**event, target),
         };
         match event {
             Event::TakesOver(_) | Event::IsActive(_) | Event::SteppedDown(_) => self.forget(),

@@ -18,13 +18,14 @@ pub(super) struct Transfer {
 }
 
 #[derive(Debug)]
-pub(super) enum Letter {
+pub(super) enum PeerMessage {
     Raft(Message),
-    Other(Other),
+    /// Another than Raft's.
+    Own(OwnMessage),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Other {
+pub(super) enum OwnMessage {
     /// First message on a link: settings that both must share.
     Greeting(Agreed, Habits),
     /// A part of a snapshot; `number` counts from 0 without gaps.
@@ -62,14 +63,14 @@ pub(super) enum Content {
 const RAFT: u8 = 0;
 const OTHER: u8 = 1;
 
-impl Letter {
+impl PeerMessage {
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), BadMessage> {
         match self {
             Self::Raft(message) => {
                 encode_message(message, buffer)?;
                 buffer.push(RAFT);
             }
-            Self::Other(other) => other.encode(buffer),
+            Self::Own(other) => other.encode(buffer),
         }
         Ok(())
     }
@@ -78,7 +79,7 @@ impl Letter {
         match bytes.split_last() {
             Some((&RAFT, message)) => decode_message(message).map(Self::Raft),
             Some((&OTHER, other)) => match postcard::take_from_bytes(other) {
-                Ok((other, [])) => Ok(Self::Other(other)),
+                Ok((other, [])) => Ok(Self::Own(other)),
                 _ => Err(BadMessage::Malformed),
             },
             _ => Err(BadMessage::Malformed),
@@ -86,11 +87,11 @@ impl Letter {
     }
 }
 
-impl Other {
+impl OwnMessage {
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let written = postcard::to_extend(self, std::mem::take(buffer));
-        *buffer = written.expect("a letter is plain data, and memory grows as needed");
+        *buffer = written.expect("a peer_message is plain data, and memory grows as needed");
         buffer.push(OTHER);
     }
 }
@@ -105,35 +106,37 @@ mod tests {
         let transfer = Transfer { term: 3, number: 4 };
         let mut buffer = Vec::new();
         for content in [Content::Message(vec![1]), Content::Data(vec![2; 300]), Content::End] {
-            let part = Other::Part { transfer, number: 9, content };
+            let part = OwnMessage::Part { transfer, number: 9, content };
             part.encode(&mut buffer);
-            assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(other)) if other == part));
+            assert!(matches!(PeerMessage::decode(&buffer), Ok(PeerMessage::Own(other)) if other == part));
             buffer.insert(0, 9);
-            assert!(Letter::decode(&buffer).is_err());
+            assert!(PeerMessage::decode(&buffer).is_err());
         }
         for other in [
-            Other::Load(Load { reads: 5, before: u64::MAX }),
-            Other::AskLease { term: 3, at: 1 << 40 },
-            Other::Lease { term: 3, echo: 1 << 40, shown: 7 },
-            Other::AskIndex { number: u64::MAX },
-            Other::Index { number: 0, index: 9 },
-            Other::Reach { is_heard: true },
-            Other::Room { has_room: false },
-            Other::Origin(Origin::Nothing),
-            Other::Origin(Origin::Accepts([(1, u64::MAX), (2, 5)].into())),
+            OwnMessage::Load(Load { reads: 5, before: u64::MAX }),
+            OwnMessage::AskLease { term: 3, at: 1 << 40 },
+            OwnMessage::Lease { term: 3, echo: 1 << 40, shown: 7 },
+            OwnMessage::AskIndex { number: u64::MAX },
+            OwnMessage::Index { number: 0, index: 9 },
+            OwnMessage::Reach { is_heard: true },
+            OwnMessage::Room { has_room: false },
+            OwnMessage::Origin(Origin::Nothing),
+            OwnMessage::Origin(Origin::Accepts([(1, u64::MAX), (2, 5)].into())),
         ] {
             other.encode(&mut buffer);
-            assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(read)) if read == other));
+            assert!(matches!(PeerMessage::decode(&buffer), Ok(PeerMessage::Own(read)) if read == other));
         }
-        Letter::Raft(Message::default()).encode(&mut buffer).unwrap();
-        assert!(matches!(Letter::decode(&buffer), Ok(Letter::Raft(message)) if message == Message::default()));
-        assert_eq!(Letter::decode(&[]).unwrap_err(), BadMessage::Malformed);
+        PeerMessage::Raft(Message::default()).encode(&mut buffer).unwrap();
+        assert!(
+            matches!(PeerMessage::decode(&buffer), Ok(PeerMessage::Raft(message)) if message == Message::default())
+        );
+        assert_eq!(PeerMessage::decode(&[]).unwrap_err(), BadMessage::Malformed);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Letter::decode(&bytes);
+            let _ = PeerMessage::decode(&bytes);
         }
     }
 }
