@@ -6,7 +6,7 @@ import { aboutSwitch, counters, dropped, dropsTable, keyed, rateText, ratesOf, w
 import { about, count, micros, millis } from "./units.js";
 
 const OPERATOR = ["labelled", "selected", "degraded", "without_rsnode", "delivered", "copied", "not_copied", "unknown_group",
-  "untracked", "answered", "unmatched", "without_status", "statuses_absurd", "statuses_outdated", "expired"];
+  "untracked", "answered", "unmatched", "without_status", "statuses_invalid", "statuses_outdated", "expired"];
 /** Gauges with their own tile. */
 const STATES = new Set(["selector_works", "selector_under_way", "selector_busy_ns", "control_term", "control_rules"]);
 const SERVERS = { silent: "bad", unknown: "warn", answers: "good" };

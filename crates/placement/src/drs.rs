@@ -10,7 +10,7 @@ use crate::solve::{Method, Options, Outcome, Solved, solve};
 
 /// The least possible number of groups under DRS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Least {
+pub struct MinimumDegraded {
     /// No plan has fewer groups under DRS.
     pub number: usize,
     /// Whether a plan with this number is known.
@@ -25,7 +25,7 @@ pub struct Degraded {
     /// The groups under DRS, the heaviest first.
     pub groups: Vec<usize>,
     /// The least possible number of them.
-    pub least: Least,
+    pub least: MinimumDegraded,
 }
 
 /// Plans for all groups; if there is no such plan, or none is found, degrades some.
@@ -33,7 +33,7 @@ pub struct Degraded {
 pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
     let outcome = solve(instance, options);
     if let Outcome::Solved(solved) = outcome {
-        return Degraded { solved, groups: vec![], least: Least { number: 0, exact: true } };
+        return Degraded { solved, groups: vec![], least: MinimumDegraded { number: 0, exact: true } };
     }
     let classes = Classes::of(instance);
     let mut order: Vec<usize> = (0..instance.groups().len()).collect();
@@ -72,11 +72,11 @@ fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<S
 
 /// The aggregated form with slack variables: its optimum is a bound, and exact if its solution can be unpacked.
 #[cfg(feature = "ilp")]
-fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize, found: usize) -> Least {
+fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize, found: usize) -> MinimumDegraded {
     use crate::check::violations;
     use crate::ilp::aggregate::{Goal, Relaxed, solve as solve_aggregate};
     use crate::solve::Use;
-    let plain = Least { number: known, exact: known == found };
+    let plain = MinimumDegraded { number: known, exact: known == found };
     if options.methods == Use::FirstFit {
         return plain;
     }
@@ -87,14 +87,14 @@ fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize
             let all = |class: usize| classes.classes[class].operators.len();
             let unpacked = crate::unpack::pack_all(instance, classes, &solution, all);
             let is_plan = degraded == number && unpacked.is_some_and(|plan| violations(instance, &plan).is_empty());
-            Least { number, exact: is_plan || number == found }
+            MinimumDegraded { number, exact: is_plan || number == found }
         }
-        Relaxed::OutOfTime(bound) => Least { number: bound.max(known), exact: bound.max(known) == found },
+        Relaxed::OutOfTime(bound) => MinimumDegraded { number: bound.max(known), exact: bound.max(known) == found },
         Relaxed::Infeasible => plain,
     }
 }
 
 #[cfg(not(feature = "ilp"))]
-fn least(_: &Instance, _: &Classes, _: &Options, known: usize, found: usize) -> Least {
-    Least { number: known, exact: known == found }
+fn least(_: &Instance, _: &Classes, _: &Options, known: usize, found: usize) -> MinimumDegraded {
+    MinimumDegraded { number: known, exact: known == found }
 }

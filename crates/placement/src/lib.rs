@@ -42,7 +42,7 @@ pub mod topology;
 mod unpack;
 
 pub use check::{Violation, violations};
-pub use drs::{Degraded, Least, solve_or_degrade};
+pub use drs::{Degraded, MinimumDegraded, solve_or_degrade};
 pub use instance::{Group, Instance, Limits};
 pub use plan::Plan;
 pub use rate::Rate;

@@ -67,7 +67,7 @@ struct mf_cache_stats {
     uint64_t answered;          /* answers that matched a tracked request */
     uint64_t unmatched;         /* answers that matched none: late, duplicate or forged */
     uint64_t without_status;    /* matched answers without a readable status */
-    uint64_t statuses_absurd;   /* statuses with impossible values */
+    uint64_t statuses_invalid;  /* statuses with impossible values */
     uint64_t statuses_outdated; /* statuses older than the server's last */
     uint64_t expired;
     uint64_t under_way;         /* requests in flight now */

@@ -67,7 +67,7 @@ static int check_selection_counts(const struct mf_cache *s)
     const struct mf_cache_stats *stats = &s->stats;
     CHECK(stats->selected == stats->untracked + stats->answered + stats->expired + stats->under_way);
     CHECK(stats->answered + stats->unmatched <= stats->packets[MF_KIND_RESPONSE] && stats->copied == 0);
-    CHECK(stats->statuses_absurd + stats->statuses_outdated + stats->without_status <= stats->answered);
+    CHECK(stats->statuses_invalid + stats->statuses_outdated + stats->without_status <= stats->answered);
     return 0;
 }
 

@@ -16,7 +16,7 @@ MF_INLINE int believes(struct mf_cache *s, struct chosen_server *server, uint64_
     uint32_t service = mf_net32(status->service_us);
     uint16_t sequence = mf_net16(status->sequence);
     if (MF_UNLIKELY(status->queue == 0xffff || service - 1 >= SERVICE_MAX_US)) {
-        s->stats.statuses_absurd++;
+        s->stats.statuses_invalid++;
         return 0;
     }
     int is_recent = server->has_status && now_ns - server->status_at_ns < SEQUENCE_NS;

@@ -278,7 +278,7 @@ mod tests {
         for (queue, service_us) in [(u16::MAX, 4_000), (2, 0), (2, u32::MAX)] {
             answer(&mut c3, A, 10 * MS, Some(Status { queue, service_us, sequence: 2 }));
         }
-        assert_eq!((score_ms(&c3, A), c3.counts().statuses_absurd), (114.0, 3));
+        assert_eq!((score_ms(&c3, A), c3.counts().statuses_invalid), (114.0, 3));
     }
 
     #[test]

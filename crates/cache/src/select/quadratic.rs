@@ -183,6 +183,6 @@ mod tests {
             selector.servers.sent(A);
             selector.answered(5, A, 10 * MS, Some(Status { queue, service_us, sequence: 2 }));
         }
-        assert_eq!((score_ms(&selector, 0, A), selector.counts().statuses_absurd), (before, 3));
+        assert_eq!((score_ms(&selector, 0, A), selector.counts().statuses_invalid), (before, 3));
     }
 }

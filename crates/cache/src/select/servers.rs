@@ -19,7 +19,7 @@ midflight_endpoint::counters! {
     /// Counts of implausible input.
     pub struct Counts {
         /// Reports with impossible values.
-        pub statuses_absurd,
+        pub statuses_invalid,
         /// Reports older than the server's last one.
         pub statuses_outdated,
         /// Responses and expiries without an outstanding request.
@@ -192,7 +192,7 @@ impl<T> Entry<T> {
 
     fn believe(&mut self, now: Nanos, status: Status, counts: &mut Counts) -> bool {
         if !status.is_believable() {
-            counts.statuses_absurd += 1;
+            counts.statuses_invalid += 1;
             return false;
         }
         let is_recent = self.status_at.is_some_and(|at| now.saturating_sub(at) < SEQUENCE_LIFETIME);

@@ -97,7 +97,7 @@ fn n7_counts_that_cannot_be_true_change_no_plan() {
     world.run(3_000);
     let after = world.controller(0).status();
     assert_eq!(after.target, before.target);
-    assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_absurd >= 4, "{:?}", after.counters);
+    assert!(after.counters.statistics_backwards >= 4 && after.counters.statistics_invalid >= 4, "{:?}", after.counters);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn named(stats: &CacheStatus) -> [(&'static str, &'static str, u64); 15] {
         ("answered", "Answers that were those of requests under way", stats.answered),
         ("unmatched", "Answers of no request under way: late, twice or forged", stats.unmatched),
         ("without_status", "Answers without a status that can be read", stats.without_status),
-        ("statuses_absurd", "Statuses with values that no server can have", stats.statuses_absurd),
+        ("statuses_invalid", "Statuses with values that no server can have", stats.statuses_invalid),
         ("statuses_outdated", "Statuses that a later one of the same server had overtaken", stats.statuses_outdated),
         ("expired", "Requests whose answers did not come in time", stats.expired),
     ]

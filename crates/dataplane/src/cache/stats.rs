@@ -47,7 +47,7 @@ pub struct Stats {
     /// Matched answers without a readable status.
     pub without_status: u64,
     /// Statuses with impossible values.
-    pub statuses_absurd: u64,
+    pub statuses_invalid: u64,
     /// Statuses older than the server's last.
     pub statuses_outdated: u64,
     /// Requests whose answer timed out.

@@ -133,10 +133,10 @@ fn n8_forged_statuses_and_answers_are_counted() {
             let operator = world.operator("tor-0");
             let (absurd, unmatched) = if let Some(selector) = &operator.selector {
                 let report = selector.report();
-                (report.disbelieved.statuses_absurd, report.rsnode.unmatched)
+                (report.disbelieved.statuses_invalid, report.rsnode.unmatched)
             } else {
                 let stats = operator.switch.stats();
-                (stats.statuses_absurd, stats.unmatched)
+                (stats.statuses_invalid, stats.unmatched)
             };
             absurd > 0 && unmatched > 0
         });

@@ -64,7 +64,7 @@ impl Selector for Lenient {
     }
 
     fn answered(&mut self, now: Nanos, server: Server, took: Nanos, status: Option<Status>) {
-        let disbelieved = |counts: Counts| counts.statuses_absurd + counts.statuses_outdated;
+        let disbelieved = |counts: Counts| counts.statuses_invalid + counts.statuses_outdated;
         let before = disbelieved(self.c3.counts());
         self.c3.answered(now, server, took, status);
         let status = status.filter(|_| disbelieved(self.c3.counts()) == before);

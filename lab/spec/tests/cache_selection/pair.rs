@@ -284,8 +284,8 @@ impl<E: Engine<Program = CacheProgram>> Pair<E> {
         // The core counts requests sent to a backup.
         assert_eq!(stats.unknown_group, right.unknown_group - right.unknown_server);
         assert_eq!(
-            [stats.statuses_absurd, stats.statuses_outdated, stats.expired, stats.under_way],
-            [believed.statuses_absurd, believed.statuses_outdated, right.expired, self.rsnode.under_way() as u64],
+            [stats.statuses_invalid, stats.statuses_outdated, stats.expired, stats.under_way],
+            [believed.statuses_invalid, believed.statuses_outdated, right.expired, self.rsnode.under_way() as u64],
             "absurd, outdated, expired, under way"
         );
         self.core.check().expect("sound");
@@ -305,7 +305,7 @@ impl<E: Engine<Program = CacheProgram>> Pair<E> {
             stats.unmatched,
             stats.without_status,
             stats.unknown_group,
-            stats.statuses_absurd,
+            stats.statuses_invalid,
             stats.statuses_outdated,
             stats.expired,
         ]

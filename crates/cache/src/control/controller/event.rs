@@ -155,7 +155,7 @@ midflight_endpoint::counters! {
         /// Counters of operators that went backwards: not used.
         pub statistics_backwards,
         /// Absurd rates: not used.
-        pub statistics_absurd,
+        pub statistics_invalid,
         /// Counts of traffic groups that the operator does not label: not used.
         pub statistics_foreign,
         /// Accelerators that were overloaded.

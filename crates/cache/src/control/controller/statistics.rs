@@ -116,7 +116,7 @@ impl Controller {
         };
         // A report with one absurd value is ignored as a whole.
         if rates.iter().any(|(_, rate)| beyond(rate)) || !load.is_finite() {
-            self.counters.statistics_absurd += 1;
+            self.counters.statistics_invalid += 1;
             return;
         }
         for (group, rate) in rates {

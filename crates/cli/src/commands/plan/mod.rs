@@ -8,7 +8,7 @@ use midflight_placement::explain::why_infeasible;
 use midflight_placement::generate::{GENERATORS, Generator, Grain, generate, merge_racks};
 use midflight_placement::topology::{Accelerator, Topology};
 use midflight_placement::{
-    Degraded, Group, HAS_ILP, Instance, Least, Options, Outcome, Use, input, solve, solve_or_degrade,
+    Degraded, Group, HAS_ILP, Instance, MinimumDegraded, Options, Outcome, Use, input, solve, solve_or_degrade,
 };
 use midflight_terminal::{stdout, usage};
 use std::path::Path;
@@ -127,7 +127,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         solve_or_degrade(&instance, &options)
     } else {
         match solve(&instance, &options) {
-            Outcome::Solved(solved) => Degraded { solved, groups: vec![], least: Least { number: 0, exact: true } },
+            Outcome::Solved(solved) => {
+                Degraded { solved, groups: vec![], least: MinimumDegraded { number: 0, exact: true } }
+            }
             outcome => return Ok(no_plan(&instance, &outcome, methods)),
         }
     };
