@@ -22,7 +22,7 @@ pub enum Use {
 
 impl Use {
     /// In statuses.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
             Self::Serving => "serving",
