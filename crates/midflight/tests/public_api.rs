@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use syn::parse::{ParseStream, Parser};
 use syn::visit_mut::{VisitMut, visit_item_mut, visit_item_struct_mut};
-use syn::{Attribute, Block, Fields, Ident, ImplItem, Item, ItemStruct, UseTree, Visibility, Visibility::Public};
+use syn::{Attribute, Block, Fields, Ident, ImplItem, Item, ItemStruct, Token, UseTree, Visibility, Visibility::Public};
 
 /// Modules of the library, and where their items are defined, the first place first.
 const SOURCES: [(&str, &[&str]); 4] = [
@@ -42,12 +43,42 @@ fn exports(items: &[Item], module: &str, found: &mut BTreeMap<String, Vec<String
 /// The items of a file or folder. The modules of the other programs are separate.
 fn parse(path: &Path) -> Vec<Item> {
     if !path.is_dir() {
-        return syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap().items;
+        let items = syn::parse_file(&fs::read_to_string(path).unwrap()).unwrap().items;
+        return items.into_iter().map(written_out).collect();
     }
     let mut entries: BTreeSet<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.retain(|entry| entry.is_dir() || entry.extension().is_some_and(|extension| extension == "rs"));
     entries.retain(|entry| !["host/src/store", "host/src/cache"].iter().any(|apart| entry.ends_with(apart)));
     entries.iter().flat_map(|entry| parse(entry)).collect()
+}
+
+/// The structure that `counters!` declares.
+fn written_out(item: Item) -> Item {
+    let fields = |input: ParseStream<'_>| {
+        Attribute::parse_outer(input)?;
+        input.parse::<Token![pub]>()?;
+        input.parse::<Token![struct]>()?;
+        let name = input.parse::<Ident>()?;
+        let inner;
+        syn::braced!(inner in input);
+        let mut fields = String::new();
+        while !inner.is_empty() {
+            Attribute::parse_outer(&inner)?;
+            inner.parse::<Token![pub]>()?;
+            fields += &format!("pub {}: u64,", inner.parse::<Ident>()?);
+            inner.parse::<Token![,]>()?;
+        }
+        while !input.is_empty() {
+            input.parse::<Ident>()?;
+        }
+        syn::parse_str(&format!("pub struct {name} {{ {fields} }}"))
+    };
+    match item {
+        Item::Macro(one) if one.mac.path.segments.last().unwrap().ident == "counters" => {
+            fields.parse2(one.mac.tokens).unwrap()
+        }
+        other => other,
+    }
 }
 
 /// Removes what users cannot see, and comments.

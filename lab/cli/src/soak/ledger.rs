@@ -155,7 +155,7 @@ mod tests {
         ledger.note(&noop, 1, Err(TaskError::Cancelled.into()));
         assert_eq!(findings.first().len(), 2);
         assert!(findings.first()[0].contains("task 0 ended twice"), "{:?}", findings.first());
-        assert!(findings.first()[1].contains("task 1 was to give Nothing and ended as Err(Cancelled)"));
+        assert!(findings.first()[1].contains("task 1 was to give Nothing and ended as Err(Task(Cancelled))"));
         let Totals { submitted, ok, cancelled, open, .. } = ledger.totals();
         assert_eq!((submitted, ok, cancelled, open), (3, 1, 0, 1));
     }

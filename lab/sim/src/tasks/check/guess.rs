@@ -2,8 +2,8 @@
 //! fields.
 
 use crate::check::Craft;
-use midflight_wire::tasks::{Operation, Packet, Reset, parse};
-use midflight_wire::{Header, structures};
+use midflight_wire::Header;
+use midflight_wire::tasks::{Operation, Packet, Reset, parse, structures};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::mem::offset_of;
@@ -72,7 +72,10 @@ fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     }
     let mut from = 0;
     for (name, times) in [(fixed, 1), (record, records)] {
-        let Some((_, size, fields)) = structures.iter().find(|(other, ..)| *other == name) else { continue };
+        if name.is_empty() {
+            continue;
+        }
+        let (_, size, fields) = structures.iter().find(|(other, ..)| *other == name).expect("a structure of tasks");
         for _ in 0..times {
             for field in fields.iter().filter(|field| SECRETS.contains(&field.name)) {
                 if let Some(bytes) = datagram.get_mut(from + field.offset..from + field.offset + field.size) {
