@@ -26,10 +26,13 @@ impl Background {
     ) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel();
         let thread = spawn(name, move || {
+            // Panics while `run` exists, as if inside it.
+            let stop = async { assert!(stopped.await.is_err(), "a test wants the thread to panic") };
             runtime.block_on(async {
                 tokio::select! {
+                    biased;
                     () = run() => {}
-                    stopped = stopped => assert!(stopped.is_err(), "a test wants the thread to panic"),
+                    () = stop => {}
                 }
             });
             // Does not wait for a name that is being resolved.

@@ -79,7 +79,7 @@ impl World {
     }
 
     pub(super) fn client(&self) -> StoreClient {
-        StoreClient::builder().switch(self.switch.local_addr()).set(SET).connect_lazy().unwrap()
+        StoreClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
     }
 
     /// As an operator would.
