@@ -12,6 +12,7 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
             "include/midflight/tasks.h",
             "include/midflight/tasks_verdict.h",
             "include/midflight/tasks_wire.h",
+            "src/tasks/arguments.h",
             "src/tasks/index.h",
             "src/tasks/parking.h",
             "src/tasks/pools.h",

@@ -349,8 +349,9 @@ static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram
         return 0;
     if (records > 1 && retrieve_owes_both(s, in))
         return 1;
-    uint32_t most = s->blocks.used == 0 ? sizeof(struct mf_assignment) : ASSIGNMENT_MAX;
-    if (sizeof(struct mf_assign) + records * most <= (room < MF_PACKET_MAX ? room : MF_PACKET_MAX))
+    uint32_t used = s->blocks.used * BLOCK_BYTES, most = records * MF_APPENDED_MAX;
+    if (sizeof(struct mf_assign) + records * sizeof(struct mf_assignment) + (used < most ? used : most) <=
+        (room < MF_PACKET_MAX ? room : MF_PACKET_MAX))
         return 0;
     return s->levels_used != 0 || s->stats.for_place != 0 || may_repeat_assignments(s, in);
 }

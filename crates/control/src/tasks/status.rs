@@ -38,7 +38,13 @@ pub struct TasksStatus {
     pub for_place: u32,
     /// Places known now.
     pub places: u32,
+    /// Bytes of the memory for appended arguments that are in use now.
+    #[serde(default)]
+    pub argument_bytes: u64,
 }
+
+/// Bytes of a block of an argument (`struct block` in `tasks/state.h`).
+const ARGUMENT_BLOCK_BYTES: u64 = 128;
 
 impl TasksStatus {
     /// From the counters of the queue; `levels` as configured.
@@ -58,6 +64,7 @@ impl TasksStatus {
             clients: stats.clients,
             for_place: stats.for_place,
             places: stats.places,
+            argument_bytes: u64::from(stats.argument_blocks) * ARGUMENT_BLOCK_BYTES,
         }
     }
 }
@@ -133,7 +140,8 @@ impl ProgramStatus for TasksStatus {
         gauge(e, "slots", "Executor slots registered now", i64::from(self.slots))?;
         gauge(e, "clients", "Clients known now", i64::from(self.clients))?;
         gauge(e, "queued_for_place", "Queued tasks that wait for their place now", i64::from(self.for_place))?;
-        gauge(e, "places", "Places at which slots are registered now", i64::from(self.places))
+        gauge(e, "places", "Places at which slots are registered now", i64::from(self.places))?;
+        gauge(e, "argument_bytes", "Bytes in use for appended arguments now", self.argument_bytes as i64)
     }
 }
 
@@ -179,6 +187,7 @@ pub(crate) mod tests {
                 clients: 1,
                 for_place: 0,
                 places: 0,
+                argument_bytes: 0,
             },
             shell: ShellCounters::from([("socket_received".into(), 12)]),
         }

@@ -73,7 +73,8 @@ impl Argument {
             let (blob, _) = BlobRef::read_from_prefix(&task.argument).expect("a reference is as long as an argument");
             return Self::ByReference(blob);
         }
-        Self::Inline { bytes: task.argument, length: task.argument_length }
+        // Parsers accept no other length.
+        Self::Inline { bytes: task.argument, length: task.argument_length.min(ARGUMENT_MAX as u8) }
     }
 }
 

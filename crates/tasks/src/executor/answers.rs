@@ -147,7 +147,7 @@ impl Executor {
                     Some(run) => self.run(run),
                     None => self.report.counters.taken_early += 1,
                 }
-            } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment)).flatten() {
+            } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment, appended)).flatten() {
                 self.link.heard(now);
                 self.report.counters.extra_tasks += 1;
                 self.run_kept(now, local);

@@ -1,11 +1,12 @@
 //! Extra tasks: second assignments to one wait. A polled switch answers even a repeated RETRIEVE, and keeps no record. A dropped
-//! task would wait for its client's timeout, so the slot runs it next. A polled switch appends no arguments.
+//! task would wait for its client's timeout, so the slot runs it next.
 
 use super::{Given, Name, Slots, State};
 use crate::executor::Run;
 use midflight_endpoint::Nanos;
 use midflight_wire::tasks::Assignment;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Assigned tasks that a slot remembers, so that it runs a repeated one only once.
 const REMEMBERED: usize = 8;
@@ -45,7 +46,13 @@ impl ExtraTasks {
 impl Slots {
     /// Keeps an assignment to an answered wait: that of the current run, the one before the current, or the last of a leaving
     /// slot.
-    pub(in super::super) fn keep(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<u32> {
+    pub(in super::super) fn keep(
+        &mut self,
+        now: Nanos,
+        epoch: u32,
+        assignment: &Assignment,
+        appended: Option<&[u8]>,
+    ) -> Option<u32> {
         let local = self.find(Name { number: assignment.slot.get(), generation: assignment.generation.get() })?;
         let required = self.counted_of(assignment.task.resources);
         let slot = &mut self.slots[local as usize];
@@ -64,7 +71,7 @@ impl Slots {
         slot.extra.remember(assignment);
         slot.extra.waiting.push_back(Given {
             assignment: *assignment,
-            appended: None,
+            appended: appended.map(|bytes| Arc::new(bytes.to_vec())),
             epoch,
             arrived: now,
             asked: slot.asked,

@@ -1,6 +1,7 @@
 //! A polled switch: NO_OP, and the next poll.
 
 use super::*;
+use midflight_wire::tasks::APPENDED;
 
 const US: Nanos = 1_000;
 const POLL_US: u16 = 50;
@@ -168,6 +169,20 @@ fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
     world.finish(&run, b"");
     assert_eq!((world.waits(), world.runs()), (vec![(100, 7, 2)], vec![]));
     assert_eq!((world.counters().runs, world.executor.unacknowledged()), (3, 3));
+}
+
+#[test]
+fn a_second_task_of_a_wait_keeps_its_appended_argument() {
+    let mut world = World::polling(1, POLL_US);
+    let first = world.start(0, 1, 0);
+    let mut second = assignment(0, 7, 1, 1);
+    second.task.argument_length = APPENDED;
+    second.task.argument = [0; 16];
+    second.task.argument[1] = 17;
+    let argument = vec![9; 17];
+    world.deliver(switch(1), &[assign(EPOCH, &[second]), argument.clone(), vec![0; 7]].concat());
+    world.finish(&first, b"");
+    assert_eq!(world.runs()[0].appended.as_deref(), Some(&argument));
 }
 
 /// The first task ended before the second arrived.
