@@ -52,8 +52,6 @@ MF_INLINE mf_verdict refuse_argument(struct mf_tasks *s, uint32_t source, uint32
     uint32_t free = s->blocks.capacity - s->blocks.used;
     if (free < blocks_of(length))
         return MF_V_ARGUMENTS_FULL;
-    if (MF_MUTANT(98) && free > 4) /* planted bug: no share while more than four blocks are free */
-        return MF_V_OK;
     return is_within_share(source_at(s, source)->blocks, free) ? MF_V_OK : MF_V_ARGUMENTS_SHARE;
 }
 

@@ -93,7 +93,7 @@ impl ControllerActor {
         let decision = self.controller.planned(context.now(), number, &plan);
         let has_changed = before != self.controller.status().target;
         let event = match decision {
-            Ok(Decision::Take { .. }) => ControlEvent::Took { instance: Rc::new(instance) },
+            Ok(Decision::Take) => ControlEvent::Took { instance: Rc::new(instance) },
             _ => ControlEvent::TookNot,
         };
         super::record(context, CacheEvent::Control(ControlEvent::Answered { is_wrong, has_changed }));
