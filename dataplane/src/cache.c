@@ -10,7 +10,7 @@
  *   cache/request.h      REQUEST
  *   cache/response.h     RESPONSE, MONITORED
  *   cache/select*.h      selects a request's server, if this operator selects itself
- *   cache/order.h        the controller's orders
+ *   cache/order.h        sets and removes rules; crates/cache/src/control/keeper.rs handles the controller's ASK and SET
  */
 #include "midflight/cache.h"
 

@@ -57,7 +57,7 @@ pub enum Clock {
     CountsSuspension,
 }
 
-/// Drop reasons (rule 6 of the house).
+/// Drop reasons: C, Rust, metrics and docs have the same names.
 pub trait Verdict: Copy + Debug + Eq + Send + 'static {
     /// All drop reasons of a program by number; the common ones come first.
     const ALL: &'static [Self];

@@ -61,7 +61,7 @@ macro_rules! verdicts {
 /// The number of BAD_VERSION in all programs.
 pub const BAD_VERSION: usize = 5;
 
-/// Rule 6 of the house: one list. Names, classes, texts and order are those of `verdict.h` and a program's header.
+/// Asserts that names, classes, texts and order are those of `verdict.h` and of a program's header.
 #[cfg(test)]
 pub(crate) fn assert_listed<V: crate::program::Verdict>(own: &str, text: fn(V) -> &'static str) {
     let common = include_str!("../../../dataplane/include/midflight/verdict.h");

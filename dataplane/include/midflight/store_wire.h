@@ -171,6 +171,6 @@ struct MF_WIRE mf_state {
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs from each replica: one that answers none is unreachable */
 };
 
-_Static_assert(sizeof(struct mf_request) == 96, "what a switch parser reaches (rule 9 of the house)");
+_Static_assert(sizeof(struct mf_request) == 96, "a switch parser reaches this far");
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Differences between the two builds of the core (rule 4 of the house): native code and BPF.
+ * Differences between the two builds of the core, from one source: native code and BPF.
  *
  * In the kernel, state and packets are in a BPF arena: 4 GiB with its own addresses, in which the verifier lets a program follow any
  * pointer. MF_FAR marks pointers into the arena for the compiler (clang 19 or later) and is empty in a native build. A cast to an ordinary

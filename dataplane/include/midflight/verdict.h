@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Drop reasons: a switch gives each datagram, or one record in it, an outcome (rule 6 of the house). Here are the common ones; each program
- * adds its own (tasks_verdict.h). C, Rust, metrics and docs share the lists; `midflight_drops_total{reason="..."}` uses the names in lower
+ * Drop reasons: a switch gives each datagram, or one record in it, an outcome. Here are the common ones; each program adds its own
+ * (tasks_verdict.h). C, Rust, metrics and docs have the same names; `midflight_drops_total{reason="..."}` uses the names in lower
  * case.
  */
 #ifndef MIDFLIGHT_VERDICT_H

@@ -3,7 +3,7 @@
  * Common parts of all programs' packets: header, addresses, bounds. Each program has its own file (tasks_wire.h).
  *
  * Every packet is one UDP datagram: a fixed part of at most 96 bytes, then records or payload. Integers are in network byte order and
- * naturally aligned, and every byte is named, so a switch parser reaches every field at a constant offset (rule 9 of the house). A datagram
+ * naturally aligned, and every byte is named, so a switch parser reaches every field at a constant offset. A datagram
  * has at most MF_PACKET_MAX bytes, which passes every link that may carry IPv6 (T15).
  *
  * `docs/wire.md` explains each field, `docs/internals/wire.md` the design; `crates/wire` is the same in Rust. A test compares the three.

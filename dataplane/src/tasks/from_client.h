@@ -203,8 +203,7 @@ MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct
     uint32_t before = c->source;
     source_at(s, before)->clients--;
     source_at(s, before)->tasks -= c->open;
-    if (!MF_MUTANT(100) || c->blocks <= 4) /* planted bug: more than four blocks stay with the old address */
-        source_at(s, before)->blocks -= c->blocks;
+    source_at(s, before)->blocks -= c->blocks;
     release_source(s, before);
     c->source = find_or_add_source(s, &in->from);
     source_at(s, c->source)->clients++;

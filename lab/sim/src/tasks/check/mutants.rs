@@ -67,5 +67,4 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(96, "fourth-block-leaks", "dataplane/src/tasks/pools.h", 1000),
     Mutant::new(97, "part-is-result", "crates/tasks/src/client/completions.rs", 1000),
     Mutant::new(99, "third-block-unsent", "dataplane/src/tasks/arguments.h", 1000),
-    Mutant::new(100, "blocks-stay-behind", "dataplane/src/tasks/from_client.h", 1000),
 ];
