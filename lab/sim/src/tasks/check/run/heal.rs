@@ -154,7 +154,7 @@ impl TasksSubject {
             let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
             holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
         }
-        let too_long = self.stage.world.network().too_long;
+        let too_long = self.stage.world.network_counters().too_long;
         holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
         for node in self.stage.places.of(Party::Switch) {
             nodes::check_switch(&self.stage.world, node).map_err(|what| Broken { rule: SOUND, what })?;
