@@ -18,11 +18,11 @@ mod watched;
 
 /// What commands that submit tasks share.
 pub mod submitting {
-    pub use crate::commands::ends::{Ends, LOOK_EVERY, interrupt_count};
+    pub use crate::commands::ends::{Ends, SIGNAL_POLL_INTERVAL, interrupt_count};
     pub use crate::commands::submit::argument;
 }
 
-pub use commands::switch::{Common as SwitchArgs, Named as NamedProgram, OtherEngine, run_store_in, run_tasks_in};
+pub use commands::switch::{ExternalEngine, Named as NamedProgram, SwitchArgs, run_store_in, run_tasks_in};
 pub use commands::{Command, run};
 
 use clap::Parser;

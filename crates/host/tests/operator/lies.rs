@@ -17,7 +17,7 @@ impl Parts for Nothing {
     fn set(&mut self, _: Rule) -> Outcome {
         Outcome::Done
     }
-    fn counts(&self, _: u16) -> [u64; 4] {
+    fn request_counts(&self, _: u16) -> [u64; 4] {
         [0; 4]
     }
     fn load(&self) -> Load {
