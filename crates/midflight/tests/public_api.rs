@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 use syn::parse::{ParseStream, Parser};
 use syn::visit_mut::{VisitMut, visit_item_mut, visit_item_struct_mut};
-use syn::{Attribute, Block, Fields, Ident, ImplItem, Item, ItemStruct, Token, UseTree, Visibility, Visibility::Public};
+use syn::{
+    Attribute, Block, Fields, Ident, ImplItem, Item, ItemStruct, Token, UseTree, Visibility, Visibility::Public,
+};
 
 /// Modules of the library, and where their items are defined, the first place first.
 const SOURCES: [(&str, &[&str]); 4] = [

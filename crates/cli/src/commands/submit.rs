@@ -1,10 +1,10 @@
 //! `midflight submit`: one function, called many times.
 
-use super::ends::{Ends, SIGNAL_POLL_INTERVAL, interrupt_count};
 use super::job::detach::{self, Array, DetachOptions, Items};
 use super::map::{encode_workdir, variables};
-use super::silence::Silence;
+use crate::ends::{Ends, SIGNAL_POLL_INTERVAL, interrupt_count};
 use crate::options;
+use crate::silence::Silence;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;

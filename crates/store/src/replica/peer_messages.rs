@@ -1,4 +1,4 @@
-//! Peer messages: Raft's messages, snapshot transfers, settings, and reports.
+//! Encoding of peer messages: Raft's messages, snapshot transfers, settings, and reports. `from_peers` handles them.
 
 use super::balance::Load;
 use super::config::{Agreed, Habits};

@@ -143,7 +143,9 @@ fn measures(scenario: &Scenario, run: &Run) -> Vec<Measure> {
     if outcome.levels.len() > 1 {
         outcome.levels.iter().for_each(|(level, of)| delays(&format!("run.level{level}.delay"), of));
     }
-    list.extend(counters(world.network_counters()).map(|(name, count)| Measure::count(&format!("run.{name}"), count, "")));
+    list.extend(
+        counters(world.network_counters()).map(|(name, count)| Measure::count(&format!("run.{name}"), count, "")),
+    );
     if let Some(passes) = run.passes() {
         list.extend(pass_counters(&passes).map(|(name, count)| Measure::count(&format!("run.asic.{name}"), count, "")));
         let each = pass_means(&passes).map(|(name, each)| Measure::quantity(&format!("run.asic.{name}"), each, ""));
