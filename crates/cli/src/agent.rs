@@ -3,7 +3,7 @@
 use crate::http::Http;
 use anyhow::Result;
 use midflight_control::ShellCounters;
-use midflight_control::cache::agent::AgentStatus;
+use midflight_control::cache::agent_status::AgentStatus;
 use midflight_control::http::Source;
 use midflight_control::metrics::{AnySnapshot, named};
 use midflight_host::cache::agent::{Agent, AgentOptions, AgentReport};

@@ -8,21 +8,24 @@ mod agent;
 mod commands;
 mod counts;
 mod embedded;
+mod ends;
 mod http;
+mod one_key;
 mod operator_socket;
 mod options;
 pub mod replay;
 mod replica;
 pub mod shell;
+mod silence;
 mod watched;
 
 /// What commands that submit tasks share.
 pub mod submitting {
-    pub use crate::commands::ends::{Ends, LOOK_EVERY, interrupt_count};
     pub use crate::commands::submit::argument;
+    pub use crate::ends::{Ends, SIGNAL_POLL_INTERVAL, interrupt_count};
 }
 
-pub use commands::switch::{Common as SwitchArgs, Named as NamedProgram, OtherEngine, run_store_in, run_tasks_in};
+pub use commands::switch::{ExternalEngine, Named as NamedProgram, SwitchArgs, run_store_in, run_tasks_in};
 pub use commands::{Command, run};
 
 use clap::Parser;

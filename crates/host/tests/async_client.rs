@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{started, switch};
+use common::{start_executor, switch};
 use futures_core::Stream;
 use midflight_host::{Client, Error, Executor, Job};
 use std::future::{Future, poll_fn};
@@ -42,7 +42,7 @@ fn outcomes_come_as_a_stream_in_the_order_in_which_they_end() {
 #[test]
 fn a_submission_waits_for_room_without_a_thread() {
     let switch = switch();
-    let _executor = started(Executor::builder(), switch.local_addr(), 4);
+    let _executor = start_executor(Executor::builder(), switch.local_addr(), 4);
     let client = Client::builder().switch(switch.local_addr()).max_open(4).connect().unwrap();
     let first = client.submit(Job::builder("sleep").repeat(3, ms(60)).build()).unwrap();
     let sleep = || Job::builder("sleep").repeat(2, ms(1)).build();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{client, failure, started, switch, world};
+use common::{client, failure, start_executor, switch, world};
 use midflight_host::{BlobOptions, Client, Error, Executor, Job, TaskError, TaskOutcome};
 use midflight_tasks::functions::{ExecRequest, ExecResult};
 use std::io::Read;
@@ -83,7 +83,7 @@ fn an_output_without_room_at_the_executor_is_a_failure_and_is_counted() {
     let switch = switch();
     let mut blobs = BlobOptions::default();
     blobs.max_file_bytes = 1_000_000;
-    let executor = started(Executor::builder().blobs(blobs), switch.local_addr(), 1);
+    let executor = start_executor(Executor::builder().blobs(blobs), switch.local_addr(), 1);
     let message = failure(run(&client(switch.local_addr()), &ExecRequest::new("yes")));
     assert!(message.starts_with("its output could not be kept whole"), "{message}");
     assert_eq!(executor.counts().outputs_not_kept, 1);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{PATIENCE, client, started, switch};
+use common::{PATIENCE, client, start_executor, switch};
 use midflight_host::{Executor, Job};
 use midflight_wire::{PACKET_MAX, VERSION};
 use std::net::UdpSocket;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn t11_garbage_to_every_socket_is_counted_and_harms_nobody() {
     let switch = switch();
-    let executor = started(Executor::builder(), switch.local_addr(), 4);
+    let executor = start_executor(Executor::builder(), switch.local_addr(), 4);
     let client = client(switch.local_addr());
     let socket = UdpSocket::bind(common::loopback()).unwrap();
     let valid_header = [0x4D, 0x46, VERSION, 7, 13, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0];

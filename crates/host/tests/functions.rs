@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, client, failure, started, switch, values, world};
+use common::{PATIENCE, client, failure, start_executor, switch, values, world};
 use midflight_host::{Error, Executor, Job, TaskContext, TaskError};
 use midflight_tasks::functions::ExecResult;
 use std::future::Future;
@@ -40,7 +40,7 @@ fn errors_panics_and_unknown_functions_are_told_to_the_caller_and_harm_nobody() 
         .register("fails", |_, argument| Err(format!("cannot {}", String::from_utf8_lossy(argument))))
         .register("panics", |_, _| -> Result<Vec<u8>, String> { panic!("on purpose") })
         .register_inline("inline panics", |_, _| -> Result<Vec<u8>, String> { panic!("inline, on purpose") });
-    let executor = started(builder, switch.local_addr(), 2);
+    let executor = start_executor(builder, switch.local_addr(), 2);
     let client = client(switch.local_addr());
     let run = |name: &str| client.submit(Job::builder(name).task("do this").build()).unwrap().wait().remove(0);
     for _ in 0..3 {
@@ -59,7 +59,7 @@ fn a_failure_is_tried_again_where_asked_and_the_function_knows_its_attempt() {
     let flaky = |context: &TaskContext, _: &[u8]| {
         if context.attempt < 3 { Err("not yet") } else { Ok(vec![context.attempt]) }
     };
-    let _executor = started(Executor::builder().register("flaky", flaky), switch.local_addr(), 1);
+    let _executor = start_executor(Executor::builder().register("flaky", flaky), switch.local_addr(), 1);
     let client = client(switch.local_addr());
     let job = Job::builder("flaky").retries(2).task("").build();
     assert_eq!(values(client.submit(job).unwrap().wait()), [[3]]);
@@ -81,7 +81,7 @@ fn arguments_and_results_of_any_size_arrive_whole() {
         value.rotate_left(argument.len().min(1));
         Ok::<_, String>(value)
     };
-    let executor = started(Executor::builder().register_inline("rotate", rotate), switch.local_addr(), 2);
+    let executor = start_executor(Executor::builder().register_inline("rotate", rotate), switch.local_addr(), 2);
     let client = client(switch.local_addr());
     for size in [0usize, 1, 16, 17, 1024, 1025, 70_000, 1 << 20, 64 << 20] {
         let mut argument = (0..=250).collect::<Vec<u8>>().repeat(size / 251 + 1);
@@ -103,7 +103,7 @@ fn arguments_and_results_of_any_size_arrive_whole() {
 fn thousands_of_results_come_over_few_connections() {
     let switch = switch();
     let pad = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.repeat(61));
-    let executor = started(Executor::builder().register("pad", pad), switch.local_addr(), 8);
+    let executor = start_executor(Executor::builder().register("pad", pad), switch.local_addr(), 8);
     let client = client(switch.local_addr());
     let arguments: Vec<Vec<u8>> = (0..2_000u64).map(|i| i.to_be_bytes().repeat(3)[..17].to_vec()).collect();
     let job = client.submit(Job::builder("pad").tasks(arguments.clone()).build()).unwrap();
@@ -120,7 +120,7 @@ fn arguments_of_up_to_480_bytes_come_with_their_tasks() {
     let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
     for slots in [2, 40] {
         let builder = Executor::builder().register_inline("same", same).register("same on a worker", same);
-        let executor = started(builder, switch.local_addr(), slots);
+        let executor = start_executor(builder, switch.local_addr(), slots);
         let client = client(switch.local_addr());
         for function in ["same", "same on a worker"] {
             let arguments: Vec<Vec<u8>> =
@@ -136,7 +136,7 @@ fn arguments_of_up_to_480_bytes_come_with_their_tasks() {
 fn inline_functions_take_arguments_that_are_not_in_the_packet() {
     let switch = switch();
     let same = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.to_vec());
-    let executor = started(Executor::builder().register_inline("same", same), switch.local_addr(), 8);
+    let executor = start_executor(Executor::builder().register_inline("same", same), switch.local_addr(), 8);
     let client = client(switch.local_addr());
     let arguments: Vec<Vec<u8>> = (0..300u64).map(|i| i.to_be_bytes().repeat(100)).collect();
     let job = client.submit(Job::builder("same").tasks(arguments.clone()).build()).unwrap();
@@ -148,7 +148,7 @@ fn inline_functions_take_arguments_that_are_not_in_the_packet() {
 fn many_tasks_share_one_argument_by_reference() {
     let switch = switch();
     let length = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.len().to_be_bytes().to_vec());
-    let _executor = started(Executor::builder().register("length", length), switch.local_addr(), 4);
+    let _executor = start_executor(Executor::builder().register("length", length), switch.local_addr(), 4);
     let client = client(switch.local_addr());
     let job = client.submit(Job::builder("length").repeat(200, vec![7; 100_000]).build()).unwrap();
     let kept = client.counts().blobs;

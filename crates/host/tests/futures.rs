@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{PATIENCE, client, failure, started, switch, values};
+use common::{PATIENCE, client, failure, start_executor, switch, values};
 use midflight_host::{Executor, Job, TaskError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -24,14 +24,14 @@ fn as_many_run_at_once_as_there_are_slots_on_one_thread() {
             Ok::<_, String>([argument, format!("{:?}", std::thread::current().id()).into_bytes()].concat())
         }
     };
-    let _executor = started(Executor::builder().register_async("wait", wait), switch.local_addr(), 64);
+    let _executor = start_executor(Executor::builder().register_async("wait", wait), switch.local_addr(), 64);
     let client = client(switch.local_addr());
     let values = values(client.submit(Job::builder("wait").repeat(64, "on ").build()).unwrap().wait());
     assert!(values.iter().all(|value| *value == values[0] && value.starts_with(b"on ThreadId")), "{values:?}");
 }
 
 #[test]
-fn errors_and_panics_are_told_and_large_values_travel() {
+fn errors_and_panics_are_reported_and_large_values_round_trip() {
     let switch = switch();
     let builder = Executor::builder()
         .register_async("fails", |_, _| async { Err("cannot") })
@@ -41,7 +41,7 @@ fn errors_and_panics_are_told_and_large_values_travel() {
             Ok::<_, String>(Vec::new())
         })
         .register_async("twice", |_, argument: Vec<u8>| async move { Ok::<_, String>(argument.repeat(2)) });
-    let executor = started(builder, switch.local_addr(), 2);
+    let executor = start_executor(builder, switch.local_addr(), 2);
     let client = client(switch.local_addr());
     let run =
         |name: &str, argument: &str| client.submit(Job::builder(name).task(argument).build()).unwrap().wait().remove(0);
@@ -76,7 +76,7 @@ fn t17_one_whose_task_is_cancelled_is_dropped() {
             Ok::<_, String>(Vec::new())
         }
     };
-    let executor = started(Executor::builder().register_async("never", never), switch.local_addr(), 2);
+    let executor = start_executor(Executor::builder().register_async("never", never), switch.local_addr(), 2);
     let client = client(switch.local_addr());
     let job = client.submit(Job::builder("never").task("").task("").build()).unwrap();
     let wait_for = |count: usize| {

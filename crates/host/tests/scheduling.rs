@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, client, loopback, started, switch, values, world};
+use common::{PATIENCE, client, loopback, start_executor, switch, values, world};
 use midflight_host::{CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec};
 use midflight_tasks::functions::ExecResult;
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ fn t5_tasks_only_run_where_their_resources_are() {
     let switch = switch();
     let named = |name: &'static str| move |_: &_, _: &[u8]| Ok::<_, String>(name.as_bytes().to_vec());
     let address = switch.local_addr();
-    let _plain = started(Executor::builder().register("who", named("plain")), address, 2);
-    let _gpu = started(Executor::builder().resources(0b10).register("who", named("gpu")), address, 2);
+    let _plain = start_executor(Executor::builder().register("who", named("plain")), address, 2);
+    let _gpu = start_executor(Executor::builder().resources(0b10).register("who", named("gpu")), address, 2);
     let client = client(address);
     let job = Job::builder("who").resources(0b10).repeat(50, "").build();
     assert!(values(client.submit(job).unwrap().wait()).iter().all(|name| name == b"gpu"));
@@ -71,7 +71,7 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
         Ok::<_, String>(b"nevertheless".to_vec())
     };
     let executor = Executor::builder().register("listens", listens).register("is_deaf", is_deaf);
-    let executor = started(executor, switch.local_addr(), 6);
+    let executor = start_executor(executor, switch.local_addr(), 6);
     let client = client(switch.local_addr());
     let minute = || ms(60_000).to_vec();
     let tasks = [
@@ -125,7 +125,7 @@ fn a_drained_executor_finishes_what_it_holds_and_takes_nothing_new() {
     leaving.drain(PATIENCE).unwrap();
     assert!(held.wait().iter().all(Result::is_ok));
     assert_eq!(leaving.counts().protocol.runs, 2);
-    let _other = started(Executor::builder(), switch.local_addr(), 2);
+    let _other = start_executor(Executor::builder(), switch.local_addr(), 2);
     assert!(later.wait().iter().all(Result::is_ok));
 }
 
@@ -138,7 +138,7 @@ fn t10_what_a_drain_out_of_time_kills_runs_again_elsewhere() {
     wait_for_runs(&executor, 1);
     let within = Duration::from_millis(50);
     assert_eq!(executor.drain(within).unwrap_err(), Error::StillRunning { running: 1, within });
-    let _other = started(Executor::builder(), switch.local_addr(), 1);
+    let _other = start_executor(Executor::builder(), switch.local_addr(), 1);
     let result = job.wait().remove(0).unwrap();
     assert_eq!((ExecResult::decode(&result.value).unwrap().code, result.attempt), (0, 2));
 }
@@ -187,7 +187,7 @@ fn closing_a_client_ends_every_wait() {
 fn ipv6_and_ipv4_meet_at_one_switch() {
     let switch = Switch::builder().listen("[::]:0".parse().unwrap()).start().unwrap();
     let port = switch.local_addr().port();
-    let _executor = started(Executor::builder(), ([127, 0, 0, 1], port).into(), 2);
+    let _executor = start_executor(Executor::builder(), ([127, 0, 0, 1], port).into(), 2);
     let four = client(([127, 0, 0, 1], port).into());
     assert!(four.submit(Job::builder("noop").repeat(10, "").build()).unwrap().wait().iter().all(Result::is_ok));
     let _six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{client, started, switch};
+use common::{client, start_executor, switch};
 use midflight_host::{Error, Executor, Job, TaskContext, TaskError};
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ fn a_typed_function_is_called_and_its_value_comes_back() {
     let switch = switch();
     let later = |_task: TaskContext, request: Request| async move { Ok::<_, String>(request.sizes.len() as u32) };
     let builder = Executor::builder().register_typed("sum", sum).register_typed_async("count", later);
-    let _executor = started(builder, switch.local_addr(), 2);
+    let _executor = start_executor(builder, switch.local_addr(), 2);
     let client = client(switch.local_addr());
     let call = |request: &Request| client.submit_typed::<_, Answer>("sum", request).unwrap().wait();
     assert_eq!(call(&request("a", &[1, 2, 3])), Ok(Answer::Sum(6)));
@@ -63,7 +63,7 @@ fn a_typed_function_is_called_and_its_value_comes_back() {
 #[test]
 fn bytes_of_another_type_are_a_failure_that_says_so() {
     let switch = switch();
-    let _executor = started(Executor::builder().register_typed("sum", sum), switch.local_addr(), 1);
+    let _executor = start_executor(Executor::builder().register_typed("sum", sum), switch.local_addr(), 1);
     let client = client(switch.local_addr());
     let outcome = client.submit(Job::builder("sum").task([255; 9]).build()).unwrap().wait().remove(0);
     let message = common::failure(outcome);

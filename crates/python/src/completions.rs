@@ -86,7 +86,7 @@ impl Completions {
             poll();
         }
         let mut state = lock(&self.state);
-        while state.ended.is_empty() && state.settled == count && !state.is_all() {
+        while state.ended.is_empty() && state.settled == count && !state.is_exhausted() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -101,7 +101,7 @@ impl Completions {
     pub(crate) fn wait_always(&self) -> Found {
         let mut state = lock(&self.state);
         // A thread that waits for a result settles the completions before it leaves.
-        while (state.ended.is_empty() || state.waiting > 0) && !state.is_all() {
+        while (state.ended.is_empty() || state.waiting > 0) && !state.is_exhausted() {
             state = self.own_thread.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.found()
@@ -132,7 +132,7 @@ impl Completions {
         if state.waiting > 0 {
             self.waiters.notify_all();
         }
-        if (!state.ended.is_empty() && state.waiting == 0) || state.is_all() {
+        if (!state.ended.is_empty() && state.waiting == 0) || state.is_exhausted() {
             self.own_thread.notify_one();
         }
     }
@@ -146,7 +146,7 @@ impl Completions {
 }
 
 impl State {
-    fn is_all(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.is_closed && self.ended.is_empty() && self.settling == 0
     }
 
@@ -155,6 +155,6 @@ impl State {
             self.settling += 1;
             return Found::Some(self.ended.len());
         }
-        if self.is_all() { Found::Closed } else { Found::Nothing }
+        if self.is_exhausted() { Found::Closed } else { Found::Nothing }
     }
 }

@@ -181,7 +181,7 @@ fn metrics_of_the_guide_are_those_of_a_replica() {
 #[test]
 fn metrics_of_the_guide_are_those_of_an_agent() {
     let counters = midflight_control::ShellCounters::from([("received".to_owned(), 0)]);
-    let status = midflight_control::cache::agent::AgentStatus {
+    let status = midflight_control::cache::agent_status::AgentStatus {
         version: "0.1.0".into(),
         listen: "127.0.0.1:7800".parse().unwrap(),
         operator: None,

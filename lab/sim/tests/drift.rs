@@ -3,7 +3,7 @@
 
 use midflight_dataplane::store::ReplyCheck;
 use midflight_sim::check::{Common, Fault, Net, Trial as _, run};
-use midflight_sim::store::check::{ClientSpec, Mode, Party, SetSpec, StoreSubject, Trial, What};
+use midflight_sim::store::check::{ClientSpec, FaultKind, Mode, Party, SetSpec, StoreSubject, Trial};
 
 /// Drift of each clock from the world's: two machines may differ by twice this.
 const PPM: i32 = 50_000;
@@ -19,7 +19,7 @@ const MANY: u64 = 100;
 /// the other switch too; the reader is answered by followers.
 fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
     let clock = |party, ppm| Common::Drift { party, ppm, ahead_ms: 0 };
-    let lasting = |what: Common<Party>| Fault { at_ms: 0, for_ms: 900, what: What::Common(what) };
+    let lasting = |what: Common<Party>| Fault { at_ms: 0, for_ms: 900, what: FaultKind::Common(what) };
     let mut faults: Vec<_> = (0..2).map(|place| lasting(clock(Party::Switch(place), -ppm))).collect();
     faults.extend((0..3).map(|place| lasting(clock(Party::Replica(place), ppm))));
     // Heartbeats with the last echo still arrive; the end of the session does not. The time of an echo hardly depends
@@ -28,7 +28,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
     let cut = |switch, at_ms| {
         let at_ms = at_ms + later;
         let (from, to) = (vec![Party::Switch(switch)], vec![Party::Replica(0)]);
-        let part = |both| What::Common(Common::Partition { from: from.clone(), to: to.clone(), both });
+        let part = |both| FaultKind::Common(Common::Partition { from: from.clone(), to: to.clone(), both });
         [
             Fault { at_ms, for_ms: 250, what: part(false) },
             Fault { at_ms: at_ms + gap, for_ms: 250 - gap, what: part(true) },

@@ -102,7 +102,7 @@ fn what_is_larger_than_the_way_takes_is_lost_and_counted() {
     world.run(20 * MS, |_| false);
     let sizes: Vec<_> = seen.borrow().iter().map(|(_, _, bytes)| bytes.len()).collect();
     assert_eq!(sizes, [1_232, 1_233, 1_232, 1_232, 1_233]);
-    assert_eq!(world.network().too_long, 1);
+    assert_eq!(world.network_counters().too_long, 1);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_partition_stops_what_is_sent_one_way_until_it_heals() {
     let heard: Vec<_> = seen.borrow().iter().filter(|seen| seen.0 == ear).map(|seen| seen.2[0]).collect();
     assert_eq!(heard, [0, 1, 2, 8, 9]);
     assert!(seen.borrow().iter().any(|(node, _, datagram)| *node == mouth && datagram == b"back"), "only one way");
-    assert_eq!(world.network().partitioned, 5);
+    assert_eq!(world.network_counters().partitioned, 5);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn datagrams_wait_for_a_paused_node_and_are_lost_to_one_that_is_down() {
     let heard: Vec<_> = seen.borrow().iter().map(|(_, at, datagram)| (datagram[0], at / US)).collect();
     let expected = [(0, 20), (1, 3_500), (2, 3_500), (3, 3_500), (4, 4_020), (7, 8_270), (8, 8_270), (9, 9_020)];
     assert_eq!(heard, expected);
-    assert_eq!(world.network().unreachable, 2, "5 and 6");
+    assert_eq!(world.network_counters().unreachable, 2, "5 and 6");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_waits_for_a_paused_node_when_it_dies_is_lost() {
     world.at(1_500 * US, Action::Restart(ear));
     world.run(100 * MS, |_| false);
     let heard: Vec<_> = seen.borrow().iter().map(|seen| seen.2[0]).collect();
-    assert_eq!((heard, world.network().unreachable), (vec![0, 2], 1), "and the new life is not paused");
+    assert_eq!((heard, world.network_counters().unreachable), (vec![0, 2], 1), "and the new life is not paused");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_buffer_of_a_paused_node_is_bounded() {
     world.at(0, Action::Pause(ear));
     world.at(50 * MS, Action::Resume(ear));
     world.run(100 * MS, |_| false);
-    assert_eq!((seen.borrow().len(), world.network().receive_buffer_full), (4_096, 5_000 - 4_096));
+    assert_eq!((seen.borrow().len(), world.network_counters().receive_buffer_full), (4_096, 5_000 - 4_096));
 }
 
 /// Sends when it is woken at a time; the payload is its own clock's time.
@@ -282,7 +282,7 @@ fn what_a_full_receive_buffer_drops_is_counted_by_name() {
     let (mut world, places) = star(1, HostConfig { send: 100, ..HOST });
     let (seen, ..) = pair(&mut world, places, 40, 0, 0);
     world.run(MS, |_| false);
-    let dropped = world.network().receive_buffer_full;
+    let dropped = world.network_counters().receive_buffer_full;
     assert_eq!(seen.borrow().len() as u64 + dropped, 40);
     // 40 arrive in 4 µs: one in service, four waiting, and one more finds room when the second is begun.
     assert_eq!(dropped, 40 - 6);
@@ -298,7 +298,7 @@ fn what_a_switch_cannot_pass_is_counted_by_name() {
     let (seen, ear, _) = pair(&mut world, [Place::Switch(0), host], 10, 0, 0);
     world.run(MS, |_| false);
     assert_eq!(times(&seen), [0, 1_000, 2_000, 3_000].map(|at| (ear, at)));
-    assert_eq!(world.network().switch_queue_full, 6);
+    assert_eq!(world.network_counters().switch_queue_full, 6);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_link_that_becomes_bad_is_bad_until_it_is_mended() {
     world.at(6_500 * US, Action::Link { node: ear, faults: Faults::INSTANT });
     world.run(100 * MS, |_| false);
     let heard: Vec<_> = seen.borrow().iter().map(|seen| seen.2[0]).collect();
-    assert_eq!((heard, world.network().lost), (vec![0, 1, 2, 7, 8, 9], 4));
+    assert_eq!((heard, world.network_counters().lost), (vec![0, 1, 2, 7, 8, 9], 4));
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn disturbed(seed: u64) -> World {
 fn the_same_seed_is_the_same_run_here_and_everywhere() {
     let line = |seed| {
         let world = disturbed(seed);
-        let (hash, at, counters) = (world.trace_hash(), world.now(), world.network());
+        let (hash, at, counters) = (world.trace_hash(), world.now(), world.network_counters());
         format!("seed {seed}: {} events, {at} ns, trace {hash:016x}, {counters:?}\n", world.events())
     };
     let got: String = (1..=3).map(line).collect();

@@ -17,7 +17,7 @@ pub trait Parts {
     /// Sets a rule of the operator.
     fn set(&mut self, rule: Rule) -> Outcome;
     /// The monitor's counts of a traffic group, by the highest tier passed, the topmost first.
-    fn counts(&self, group: u16) -> [u64; TIERS_MAX];
+    fn request_counts(&self, group: u16) -> [u64; TIERS_MAX];
     /// Requests and copies of answers that went to the selector.
     fn load(&self) -> Load;
     /// Makes a replica group known to the selector.
@@ -213,7 +213,7 @@ impl RuleKeeper {
             selector: self.selector,
             selected,
             copied,
-            counts: self.groups.iter().map(|&group| (group, parts.counts(group))).collect(),
+            counts: self.groups.iter().map(|&group| (group, parts.request_counts(group))).collect(),
         })
     }
 

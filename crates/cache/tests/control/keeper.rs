@@ -167,7 +167,7 @@ fn n8_orders_beyond_the_bounds_of_an_operator_are_named() {
         fn set(&mut self, rule: Rule) -> midflight_dataplane::cache::Outcome {
             self.0.set(rule)
         }
-        fn counts(&self, group: u16) -> [u64; 4] {
+        fn request_counts(&self, group: u16) -> [u64; 4] {
             self.0.counts(group)
         }
         fn load(&self) -> midflight_cache::control::keeper::Load {

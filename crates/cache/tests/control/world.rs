@@ -123,7 +123,7 @@ impl Parts for Switch {
         Outcome::Done
     }
 
-    fn counts(&self, group: u16) -> [u64; 4] {
+    fn request_counts(&self, group: u16) -> [u64; 4] {
         self.counts.get(&group).copied().unwrap_or_default()
     }
 

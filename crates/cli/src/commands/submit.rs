@@ -1,10 +1,10 @@
 //! `midflight submit`: one function, called many times.
 
-use super::ends::{Ends, LOOK_EVERY, interrupt_count};
 use super::job::detach::{self, Array, DetachOptions, Items};
-use super::map::{directory, variables};
-use super::silence::Silence;
+use super::map::{encode_workdir, variables};
+use crate::ends::{Ends, SIGNAL_POLL_INTERVAL, interrupt_count};
 use crate::options;
+use crate::silence::Silence;
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     /// With --detach: one command for each index, such as 1-1000, 0-9:3 or 1,5; it has $MIDFLIGHT_INDEX
     #[arg(long, value_name = "INDICES", value_parser = Array::parse, requires = "detach", conflicts_with = "count")]
     array: Option<Array>,
-    /// With --detach: run command lines in this directory of the executor; "." is the present one
+    /// With --detach: run command lines in this directory of the executor; "." is the current one
     #[arg(long, visible_alias = "wd", value_name = "DIR", requires = "detach")]
     workdir: Option<PathBuf>,
     /// With --detach: give command lines this variable of the environment; once for each, or with commas
@@ -122,7 +122,7 @@ fn detached(args: &Args, argument: Vec<u8>, resources: u8) -> Result<ExitCode> {
         argument,
         indices: indices.unwrap_or_else(|| vec![Indices { first: 1, last: args.count, step: 1 }]),
         has_items: false,
-        directory: args.workdir.as_deref().map(directory).transpose()?,
+        directory: args.workdir.as_deref().map(encode_workdir).transpose()?,
         environment: variables(&args.env)?,
         timeout: args.tasks.timeout,
         retries: args.tasks.retries,
@@ -161,7 +161,7 @@ fn collect(
     let mut silence = Silence::default();
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
-        if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
+        if let Some((_, outcome)) = completions.next_timeout(SIGNAL_POLL_INTERVAL) {
             if !matches!(outcome, Err(Error::Task(TaskError::Cancelled))) {
                 progress.advance();
             }

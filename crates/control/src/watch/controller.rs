@@ -72,7 +72,7 @@ impl Watched for ControllerSnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::snapshot::tests::snapshot;
+    use crate::cache::controller_status::tests::snapshot;
     use crate::watch::LISTED_MAX;
 
     fn switches(detail: &ControllerDetail) -> Vec<&str> {

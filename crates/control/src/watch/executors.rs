@@ -70,7 +70,7 @@ pub(super) struct Executors {
     lease: Nanos,
     names: ResourceNames,
     before: HashMap<u64, Seen>,
-    /// With the time at which each was missed.
+    /// Executors that left, with the time at which their absence was noticed; oldest first.
     gone: VecDeque<(Nanos, ExecutorView)>,
 }
 

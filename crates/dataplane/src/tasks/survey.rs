@@ -31,12 +31,12 @@ pub struct Survey {
     pub tasks: Vec<SurveyedTask>,
     /// Whether there are more records than it visits.
     pub is_partial: bool,
-    table: Table,
+    phase: SurveyPhase,
     next: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Table {
+enum SurveyPhase {
     #[default]
     Slots,
     Clients,
@@ -172,22 +172,22 @@ pub(crate) unsafe fn go_on(state: *const u8, survey: &mut Survey) -> bool {
     let next = &mut survey.next;
     // SAFETY: the caller's; each function fits its structure.
     unsafe {
-        match survey.table {
-            Table::Slots => step(&mut survey.slots, |found| mf_tasks_survey_slots(state, next, found)),
-            Table::Clients => step(&mut survey.clients, |found| mf_tasks_survey_clients(state, next, found)),
-            Table::Records => step(&mut survey.tasks, |found| mf_tasks_survey_records(state, next, found)),
-            Table::Done => return true,
+        match survey.phase {
+            SurveyPhase::Slots => step(&mut survey.slots, |found| mf_tasks_survey_slots(state, next, found)),
+            SurveyPhase::Clients => step(&mut survey.clients, |found| mf_tasks_survey_clients(state, next, found)),
+            SurveyPhase::Records => step(&mut survey.tasks, |found| mf_tasks_survey_records(state, next, found)),
+            SurveyPhase::Done => return true,
         }
     }
-    if survey.table == Table::Records && survey.next >= RECORDS_MAX {
+    if survey.phase == SurveyPhase::Records && survey.next >= RECORDS_MAX {
         (survey.is_partial, survey.next) = (true, 0);
     }
     if survey.next == 0 {
-        survey.table = match survey.table {
-            Table::Slots => Table::Clients,
-            Table::Clients => Table::Records,
-            Table::Records | Table::Done => Table::Done,
+        survey.phase = match survey.phase {
+            SurveyPhase::Slots => SurveyPhase::Clients,
+            SurveyPhase::Clients => SurveyPhase::Records,
+            SurveyPhase::Records | SurveyPhase::Done => SurveyPhase::Done,
         };
     }
-    survey.table == Table::Done
+    survey.phase == SurveyPhase::Done
 }

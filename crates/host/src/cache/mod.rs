@@ -10,15 +10,31 @@
 //! | `writes` | set and delete |
 //! | `streams`, `exchange` | connections to servers; one request and its answer |
 //! | `error`, `counters` | errors and counts |
+//!
+//! With features, the processes inside the network:
+//!
+//! | folder | subject |
+//! |---|---|
+//! | `agent` | the agent in front of a backend |
+//! | `operator` | the threads of an operator: its selector, and the keeper of its rules |
+//! | `controller` | the controller of all operators |
+//! | `control_stream` | the stream between controller and keeper; their secret |
+//! | `log_limit` | log lines that a peer may cause |
 
 #[cfg(feature = "agent")]
 pub mod agent;
 mod builder;
 mod client;
+#[cfg(feature = "operator")]
+pub mod control_stream;
+#[cfg(feature = "operator")]
+pub mod controller;
 mod counters;
 mod error;
 mod exchange;
 mod handler;
+#[cfg(feature = "operator")]
+mod log_limit;
 mod long;
 #[cfg(feature = "operator")]
 pub mod operator;

@@ -22,7 +22,7 @@ pub(crate) fn client(switch: SocketAddr) -> Client {
     Client::builder().switch(switch).connect().unwrap()
 }
 
-pub(crate) fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
+pub(crate) fn start_executor(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
     let executor = builder.switch(switch).slots(slots).start().unwrap();
     assert!(executor.wait_registered(slots, PATIENCE), "{} of {slots} slots", executor.registered());
     executor
@@ -31,7 +31,7 @@ pub(crate) fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) 
 /// A switch, an executor with `slots` slots and the built-in functions, and a client.
 pub(crate) fn world(slots: u32) -> (Switch, Executor, Client) {
     let switch = switch();
-    let executor = started(Executor::builder(), switch.local_addr(), slots);
+    let executor = start_executor(Executor::builder(), switch.local_addr(), slots);
     let client = client(switch.local_addr());
     (switch, executor, client)
 }

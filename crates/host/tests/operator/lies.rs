@@ -4,7 +4,7 @@ use crate::world::{World, greet, secret, wait_until};
 use midflight_cache::control::keeper::Load;
 use midflight_cache::control::{Parts, Role, RuleKeeper};
 use midflight_dataplane::cache::{Outcome, Rule};
-use midflight_host::cache::operator::secret::End;
+use midflight_host::cache::control_stream::secret::End;
 use midflight_host::clock;
 use midflight_wire::cache::control::{self, Ask, ControlMessage, Done, SetNumber, TERM_MAX, Term};
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ impl Parts for Nothing {
     fn set(&mut self, _: Rule) -> Outcome {
         Outcome::Done
     }
-    fn counts(&self, _: u16) -> [u64; 4] {
+    fn request_counts(&self, _: u16) -> [u64; 4] {
         [0; 4]
     }
     fn load(&self) -> Load {

@@ -4,8 +4,8 @@ use crate::world::{CLIENT, Operator, World, greet, secret, wait_until};
 use midflight_cache::control::order::order;
 use midflight_cache::control::{Role, TERM_MAX};
 use midflight_dataplane::cache::{Rule, Selection};
-use midflight_host::cache::operator::Secret;
-use midflight_host::cache::operator::secret::{End, Opener, Sealer};
+use midflight_host::cache::control_stream::Secret;
+use midflight_host::cache::control_stream::secret::{End, Opener, Sealer};
 use midflight_wire::cache::control::{
     self, Ask, CONTROL_MAGIC, CONTROL_MAX, CONTROL_VERSION, ControlHead, ControlKind, ControlMessage, Set, SetNumber,
     Term,

@@ -7,10 +7,11 @@ use midflight_cache::control::{ControllerConfig, Network, NetworkParts, Start};
 use midflight_cache::server::{self, Server, ServerConfig};
 use midflight_dataplane::cache::{CacheConfig, CacheProgram, Selection};
 use midflight_endpoint::{Endpoint, MS};
-use midflight_host::cache::operator::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
+use midflight_host::cache::control_stream::Secret;
+use midflight_host::cache::control_stream::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, greeting};
+use midflight_host::cache::controller::{ControllerOptions, ControllerProcess};
 use midflight_host::cache::operator::{
-    BoundKeeper, BoundSelector, ControllerOptions, ControllerProcess, Keeper, KeeperOptions, Secret, SelectedBy,
-    Selector, SelectorOptions,
+    BoundKeeper, BoundSelector, Keeper, KeeperOptions, SelectedBy, Selector, SelectorOptions,
 };
 use midflight_host::clock;
 use midflight_host::{Switch, SwitchBuilder};

@@ -1,7 +1,7 @@
 //! One transaction of the submitter. Its effects in memory follow once it is on disk.
 
-use super::engine::Engine;
 use super::server::no_job;
+use super::submitter_loop::SubmitterLoop;
 use super::task::{Place, ended, task};
 use super::unix_ms;
 use crate::model::{After, EndedRow, How, JobRow, JobSpec, JobState, When};
@@ -23,7 +23,7 @@ pub(super) enum Effect {
 }
 
 pub(super) struct Draft<'a> {
-    engine: &'a Engine,
+    submitter: &'a SubmitterLoop,
     change: Change<'a>,
     rows: BTreeMap<u64, JobRow>,
     gone: HashSet<u64>,
@@ -37,16 +37,16 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn begin(engine: &'a Engine) -> Result<Self, StoreError> {
+    pub(super) fn begin(submitter: &'a SubmitterLoop) -> Result<Self, StoreError> {
         Ok(Self {
-            engine,
-            change: engine.shared.store.change()?,
+            submitter,
+            change: submitter.shared.store.change()?,
             rows: BTreeMap::new(),
             gone: HashSet::new(),
             effects: Vec::new(),
-            next_job: engine.next_job,
-            stored: engine.stored,
-            bytes: engine.bytes,
+            next_job: submitter.next_job,
+            stored: submitter.stored,
+            bytes: submitter.bytes,
             now: unix_ms(),
             epoch: None,
         })
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         if let Some(client) = client {
             self.change.put_meta("client", client)?;
         }
-        if self.next_job != self.engine.next_job {
+        if self.next_job != self.submitter.next_job {
             self.change.put_meta("next_job", &self.next_job)?;
         }
         for row in self.rows.values() {
@@ -71,9 +71,9 @@ impl<'a> Draft<'a> {
         Ok(jobs(active).chain(effects).chain(jobs(ended)).chain([totals]).collect())
     }
 
-    fn active(&mut self, job: u64) -> Option<&mut JobRow> {
+    fn active_row_mut(&mut self, job: u64) -> Option<&mut JobRow> {
         if !self.rows.contains_key(&job) {
-            let row = self.engine.jobs.get(&job)?.row.clone();
+            let row = self.submitter.jobs.get(&job)?.row.clone();
             self.rows.insert(job, row);
         }
         self.rows.get_mut(&job)
@@ -84,9 +84,9 @@ impl<'a> Draft<'a> {
         if let Some(row) = self.rows.get(&job) {
             return Ok(Some(row.clone()));
         }
-        match self.engine.jobs.get(&job) {
+        match self.submitter.jobs.get(&job) {
             Some(active) => Ok(Some(active.row.clone())),
-            None => self.engine.shared.store.job(job),
+            None => self.submitter.shared.store.job(job),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Draft<'a> {
             Happened::Switch(address, epoch) => self.epoch = Some((*address, *epoch)),
             Happened::Save(tasks) => {
                 for saved in tasks {
-                    let Some(at) = self.engine.place_of(saved.key.0) else { continue };
+                    let Some(at) = self.submitter.place_of(saved.key.0) else { continue };
                     if !self.gone.contains(&saved.key.0) {
                         self.begin_command(at)?;
                         let row = OpenRow { tries: at.tries, sent: Some(SentRow::of(saved)) };
@@ -104,7 +104,7 @@ impl<'a> Draft<'a> {
                 }
             }
             Happened::Ended(key, outcome) => {
-                let Some(at) = self.engine.place_of(*key) else {
+                let Some(at) = self.submitter.place_of(*key) else {
                     self.effects.push(Effect::Gone(*key)); // of a job that has ended: cancelled before it was saved
                     return Ok(());
                 };
@@ -112,7 +112,7 @@ impl<'a> Draft<'a> {
                     return Ok(());
                 }
                 self.effects.push(Effect::Gone(*key));
-                let Some(row) = self.active(at.job) else { return Ok(()) };
+                let Some(row) = self.active_row_mut(at.job) else { return Ok(()) };
                 if at.place >= row.next {
                     return Ok(()); // cancelled before it was saved: counted with those that were not begun
                 }
@@ -131,7 +131,7 @@ impl<'a> Draft<'a> {
 
     fn begin_command(&mut self, at: Place) -> Result<(), StoreError> {
         let now = self.now;
-        let Some(row) = self.active(at.job) else { return Ok(()) };
+        let Some(row) = self.active_row_mut(at.job) else { return Ok(()) };
         if at.place >= row.next {
             row.next = at.place + 1;
             row.open += 1;
@@ -141,8 +141,8 @@ impl<'a> Draft<'a> {
     }
 
     fn command_ended(&mut self, at: Place, mut ended: EndedRow, outputs: &[u8]) -> Result<(), StoreError> {
-        let (bytes_max, bytes) = (self.engine.settings.bytes_max, self.bytes);
-        let Some(row) = self.active(at.job) else { return Ok(()) };
+        let (bytes_max, bytes) = (self.submitter.settings.bytes_max, self.bytes);
+        let Some(row) = self.active_row_mut(at.job) else { return Ok(()) };
         let has_failed = matches!(ended.how, How::Failed | How::TimedOut | How::Lost);
         if has_failed && ended.tries < row.spec.retries && !row.cancel {
             let again = Place { tries: at.tries + 1, ..at };
@@ -175,7 +175,7 @@ impl<'a> Draft<'a> {
     }
 
     fn end_if_done(&mut self, job: u64) -> Result<(), StoreError> {
-        let Some(row) = self.active(job) else { return Ok(()) };
+        let Some(row) = self.active_row_mut(job) else { return Ok(()) };
         if row.state.has_ended() || row.open > 0 || (row.next < row.count() && !row.cancel) {
             return Ok(());
         }
@@ -193,16 +193,16 @@ impl<'a> Draft<'a> {
         let now = self.now;
         let mut ended = vec![(job, state)];
         while let Some((job, state)) = ended.pop() {
-            let Some(row) = self.active(job) else { continue };
+            let Some(row) = self.active_row_mut(job) else { continue };
             (row.state, row.ended) = (state, Some(now));
             let waits = |row: &JobRow| row.state == JobState::Waiting && row.spec.after.iter().any(|a| a.job == job);
-            let known = self.engine.jobs.values().map(|active| &active.row);
+            let known = self.submitter.jobs.values().map(|active| &active.row);
             let mut waiting: Vec<u64> = known.filter(|row| waits(row)).map(|row| row.job).collect();
             waiting.extend(self.rows.values().filter(|row| waits(row)).map(|row| row.job));
             waiting.sort_unstable();
             waiting.dedup();
             for other in waiting {
-                let Some(row) = self.active(other) else { continue };
+                let Some(row) = self.active_row_mut(other) else { continue };
                 if row.state != JobState::Waiting {
                     continue;
                 }
@@ -222,7 +222,7 @@ impl<'a> Draft<'a> {
 
     /// A removed job had ended.
     fn has_ended(&self, job: u64) -> bool {
-        match (self.rows.get(&job), self.engine.jobs.get(&job)) {
+        match (self.rows.get(&job), self.submitter.jobs.get(&job)) {
             (Some(row), _) => row.state.has_ended(),
             (None, Some(active)) => active.row.state.has_ended(),
             (None, None) => true,
@@ -230,7 +230,7 @@ impl<'a> Draft<'a> {
     }
 
     fn begin_job(&mut self, job: u64) {
-        if let Some(row) = self.active(job) {
+        if let Some(row) = self.active_row_mut(job) {
             row.state = JobState::Running;
         }
     }
@@ -283,7 +283,7 @@ impl<'a> Draft<'a> {
         if self.stored >= JOBS_MAX {
             return Err(format!("the store has {JOBS_MAX} jobs: remove some (`midflight job remove`)"));
         }
-        let bytes_max = self.engine.settings.bytes_max;
+        let bytes_max = self.submitter.settings.bytes_max;
         if self.bytes + bytes > bytes_max {
             return Err(format!(
                 "the store has {} of {bytes_max} bytes, and this job has {bytes}: remove jobs (`midflight job remove`), or \
@@ -308,11 +308,13 @@ impl<'a> Draft<'a> {
             }
         }
         for &job in jobs {
-            let Some(row) = self.active(job).filter(|row| !row.cancel && !row.state.has_ended()) else { continue };
+            let Some(row) = self.active_row_mut(job).filter(|row| !row.cancel && !row.state.has_ended()) else {
+                continue;
+            };
             row.cancel = true;
             row.counts.cancelled += row.count() - row.next;
-            let engine = self.engine;
-            for at in engine.jobs.get(&job).into_iter().flat_map(|active| active.waiting_again()) {
+            let submitter = self.submitter;
+            for at in submitter.jobs.get(&job).into_iter().flat_map(|active| active.waiting_again()) {
                 self.command_ended(at, EndedRow::without_result(How::Cancelled, "", at.tries), &[])?;
             }
             self.effects.push(Effect::Cancelled(job));
@@ -352,9 +354,9 @@ impl<'a> Draft<'a> {
 
     /// Removes at most `most` jobs that ended long ago.
     pub(super) fn remove_old(&mut self, now: u64, most: usize) -> Result<(), StoreError> {
-        let keep = u64::try_from(self.engine.settings.keep.as_millis()).unwrap_or(u64::MAX);
+        let keep = u64::try_from(self.submitter.settings.keep.as_millis()).unwrap_or(u64::MAX);
         let Some(before) = now.checked_sub(keep) else { return Ok(()) };
-        let rows = self.engine.shared.store.jobs(0, Page { rows: most, bytes: usize::MAX })?;
+        let rows = self.submitter.shared.store.jobs(0, Page { rows: most, bytes: usize::MAX })?;
         let is_old = |row: &&JobRow| row.ended.is_some_and(|ended| ended < before) && !self.rows.contains_key(&row.job);
         let old: Vec<JobRow> = rows.iter().filter(is_old).cloned().collect();
         old.iter().try_for_each(|row| self.forget(row))

@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `engine` | that thread's loop and state |
+//! | `submitter_loop` | that thread's loop and state |
 //! | `draft` | one transaction: events and requests |
 //! | `task` | commands as tasks, outcomes of tasks as ends of commands |
 //! | `server` | connections |
@@ -10,15 +10,14 @@
 
 mod day;
 mod draft;
-mod engine;
 mod server;
+mod submitter_loop;
 mod task;
 
 use crate::directory::{DirectoryError, StateDirectory};
 use crate::model::JobSpec;
 use crate::protocol::{Answer, CONNECTIONS_MAX, Status};
 use crate::store::{Store, StoreError};
-use engine::Engine;
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -27,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use submitter_loop::SubmitterLoop;
 
 /// The bounds of a submitter.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// The status; also makes the engine ask the switch.
+    /// The status; also makes the loop ask the switch.
     fn status(&self) -> Status {
         self.is_asked.store(true, Ordering::Release);
         self.wake();
@@ -138,7 +138,7 @@ fn unix_ms() -> u64 {
 
 /// The submitter of a state directory.
 pub struct Submitter {
-    engine: Engine,
+    submitter_loop: SubmitterLoop,
     shared: Arc<Shared>,
     socket: PathBuf,
     _lock: crate::directory::Lock,
@@ -196,9 +196,9 @@ impl Submitter {
             status: Mutex::new((status, Instant::now())),
         });
         let (sender, asks) = mpsc::sync_channel(CONNECTIONS_MAX);
-        let engine = undamaged(directory, || Engine::load(settings, Arc::clone(&shared), asks))?;
+        let submitter_loop = undamaged(directory, || SubmitterLoop::load(settings, Arc::clone(&shared), asks))?;
         server::listen(directory, Arc::clone(&shared), sender).map_err(SubmitterError::Listen)?;
-        Ok(Self { engine, shared, socket: directory.socket(), _lock: held })
+        Ok(Self { submitter_loop, shared, socket: directory.socket(), _lock: held })
     }
 
     /// A handle that ends it.
@@ -210,7 +210,7 @@ impl Submitter {
     /// Runs until it is stopped. Commands that are with the switch continue.
     pub fn run(mut self) {
         while !self.shared.stop.load(Ordering::Acquire) {
-            self.engine.turn();
+            self.submitter_loop.turn();
         }
         let _ = UnixStream::connect(&self.socket); // wakes the listening thread, so that it sees the end
         self.shared.store.close();

@@ -1,4 +1,4 @@
-//! Connections of commands, one thread each. They read the store themselves; the engine changes it.
+//! Connections of commands, one thread each. They read the store themselves; `submitter_loop` changes it.
 
 use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;

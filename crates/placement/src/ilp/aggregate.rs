@@ -23,15 +23,15 @@ pub(crate) struct Cut {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Operators in use, with all groups served.
+    /// Minimise the operators in use, with all groups served.
     Operators,
-    /// Groups under DRS.
+    /// Minimise the degraded groups, those without an RSNode.
     Degraded,
 }
 
 #[derive(Debug)]
 pub(crate) struct Aggregated {
-    /// The class of each group; `None` under DRS.
+    /// The class of each group; `None` if it is degraded.
     pub class_of: Vec<Option<usize>>,
     /// Number of operators of each class in use.
     pub in_use: Vec<usize>,

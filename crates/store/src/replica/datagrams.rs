@@ -1,3 +1,5 @@
+//! Received datagrams: requests that a switch forwards, and answers of switches.
+
 use super::entry::SessionName;
 use super::reads::{Here, Path, Until};
 use super::replies::Replies;

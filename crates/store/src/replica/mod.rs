@@ -1,11 +1,13 @@
 //! A replica: Raft, the store, and the protocol with the switch.
 //!
-//! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes; `peer_messages`: peer messages;
+//! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes;
+//! - `drive`: the turns of a replica; `from_peers`: links to peers and what their messages do; `peer_messages`: encoding of messages;
 //! - `entry`, `state`, `store`, `clients`: log entries, and the state that they add up to;
 //! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
 //! - `hand_over`, `succession`: moving leadership to another replica;
-//! - `session`, `switches`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas;
-//! - `datagrams`, `reads`, `writes`, `replies`: requests; `balance`: weights of replicas; `seqs`: the last write that replies report;
+//! - `session`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas; `switches`: which switches answer;
+//! - `datagrams`: received datagrams; `packets`: sent ones; `reads`, `writes`, `replies`: requests;
+//! - `balance`: weights of replicas; `seqs`: the last write that replies report;
 //! - `room`: full disks; `times`: histograms; `founding`: how a set begins;
 //! - `read_index`, `leases`: two other ways for followers to serve reads.
 //!
@@ -20,6 +22,7 @@ mod datagrams;
 mod drive;
 mod entry;
 mod founding;
+mod from_peers;
 mod hand_over;
 mod image;
 mod leases;
@@ -58,14 +61,12 @@ use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
 use founding::Founding;
 use image::Image;
-use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, Lane, Link, MS, Nanos};
 use midflight_wire::store::NO_SLOT;
 use node::Node;
 use peer_messages::PeerMessage;
 use raft::eraftpb::MessageType;
 use raft::prelude::Entry;
-use raft::prelude::Message;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use reads::Reads;
@@ -118,7 +119,7 @@ pub struct Replica {
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
     now: Nanos,
-    links: drive::Links,
+    links: from_peers::Links,
     /// Switches reported as configured differently; bounded by the configuration's switches.
     unlike: BTreeSet<SocketAddr>,
     /// To switches.
@@ -290,7 +291,7 @@ impl Replica {
             heard: BTreeMap::new(),
             next_beat: now,
             now,
-            links: drive::Links::default(),
+            links: from_peers::Links::default(),
             unlike: BTreeSet::new(),
             out: Datagrams::new(),
             direct: Datagrams::new(),
@@ -371,55 +372,6 @@ impl Replica {
     /// The store's time, for this leader's next entry.
     fn store_time(&self, now: Nanos) -> u64 {
         self.state.time + now.saturating_sub(self.time_since) / MS
-    }
-
-    fn take_message(&mut self, now: Nanos, peer: u64, message: Message) {
-        // The link proves that the peer belongs to this store. It may be a member, even the leader, that this replica does not know yet.
-        let is_stranger = planted(165) && self.state.members.iter().all(|member| member.id != peer);
-        if message.from != peer || is_stranger {
-            self.counters.foreign_messages += 1;
-            return;
-        }
-        if self.state.members.iter().any(|member| member.id == peer) {
-            self.heard.insert(peer, now);
-        }
-        let is_heartbeat = message.get_msg_type() == MessageType::MsgHeartbeat;
-        let taken = self.node.check(now, &message).and_then(|()| {
-            // Raft refuses entries after a gap, or of a former leader.
-            let may_append = message.index <= self.node.last_index() && message.term >= self.node.term();
-            if let Some(leases) = self.leases.as_mut().filter(|_| may_append) {
-                leases.held.revoke(&message);
-            }
-            self.node.step(now, message)
-        });
-        match taken {
-            Ok(()) if is_heartbeat => {
-                self.links.contradicting.remove(&peer);
-                self.has_left &= self.slot() == NO_SLOT;
-                self.ask_lease(now, peer);
-            }
-            Ok(()) => {}
-            Err(node::Refused::Unfit) => self.counters.unfit_messages += 1,
-            Err(node::Refused::Promised) => self.counters.promised += 1,
-            Err(node::Refused::Foreign) => self.counters.foreign_messages += 1,
-            Err(node::Refused::Unreadable) => {
-                self.counters.unknown_entries += 1;
-                if self.links.unreadable.insert(peer) {
-                    self.events.push_back(Event::Unreadable(peer));
-                }
-            }
-            Err(node::Refused::BeyondLog { commit }) => self.end_contradicting_link(now, peer, commit),
-        }
-    }
-
-    /// The leader's commit index is beyond this log. Either it is wrong or this disk lost acknowledged entries; only an operator can
-    /// tell.
-    fn end_contradicting_link(&mut self, now: Nanos, peer: u64, commit: u64) {
-        self.counters.contradictions += 1;
-        if self.links.contradicting.insert(peer) {
-            self.events.push_back(Event::Contradicted { peer, commit, last: self.node.last_index() });
-        }
-        self.end_link(now, peer, Lane::Prompt);
     }
 
     fn fail(&mut self, why: impl Into<String>) {

@@ -1,3 +1,5 @@
+//! Packets that a replica sends.
+
 use super::entry::SessionName;
 use super::switches::Answer;
 use midflight_wire::counting;

@@ -1,4 +1,4 @@
-//! Peer messages: Raft's messages, snapshot transfers, settings, and reports.
+//! Encoding of peer messages: Raft's messages, snapshot transfers, settings, and reports. `from_peers` handles them.
 
 use super::balance::Load;
 use super::config::{Agreed, Habits};
@@ -91,7 +91,7 @@ impl OwnMessage {
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let written = postcard::to_extend(self, std::mem::take(buffer));
-        *buffer = written.expect("a peer_message is plain data, and memory grows as needed");
+        *buffer = written.expect("a peer message is plain data, and memory grows as needed");
         buffer.push(OTHER);
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_letter_is_read_as_it_was_written() {
+    fn a_peer_message_decodes_to_what_was_encoded() {
         let transfer = Transfer { term: 3, number: 4 };
         let mut buffer = Vec::new();
         for content in [Content::Message(vec![1]), Content::Data(vec![2; 300]), Content::End] {

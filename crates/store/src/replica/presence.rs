@@ -39,7 +39,8 @@ impl Presence {
         self.next
     }
 
-    /// Sends HELLOs if it is time; returns whether it did. The repeated last answer proves that this replica received it.
+    /// Sends HELLOs if it is time; returns whether it did. Each HELLO repeats the switch's last answer, which proves to the switch that this
+    /// replica received it.
     pub(super) fn greet(&mut self, now: Nanos, slot: u8, out: &mut Datagrams) -> bool {
         if now < self.next {
             return false;

@@ -1,3 +1,5 @@
+//! The switches of a set: which of them answer, and which replicas each reaches.
+
 use super::config::Timing;
 use midflight_endpoint::Nanos;
 use midflight_wire::store::{REPLICAS_MAX, State};

@@ -1,8 +1,9 @@
 //! The client: submits tasks to a switch and matches executors' completions.
 //!
-//! [`Client`] is the state machine. `transmit` writes packets; `answers` and `cookie` handle the switch's, `completions` the
-//! executors', and `token` checks proofs; `clock` has the timers; `transitions` changes tasks' states; `durable` resumes them. The data is in `table`, `in_flight`, `probe`, `switches` and `acks`. `docs/internals/tasks.md` ("The
-//! client") explains the protocol.
+//! [`Client`] is the state machine. `transmit` writes packets; `answers` and `cookie` handle the switch's packets,
+//! `completions` the executors', and `token` checks proofs. `clock` has the timers; `transitions` changes tasks' states;
+//! `durable` resumes tasks. The data is in `table`, `in_flight`, `probe`, `switches` and `acks`.
+//! `docs/internals/tasks.md` ("The client") explains the protocol.
 
 mod acks;
 mod answers;

@@ -282,7 +282,7 @@ layout! {
     pub struct CancelAck {
         pub header: Header,
         pub client: U64,
-        /// Removed from the queue; they will not run.
+        /// Bitmap: bit i is set if task i of the CANCEL was removed from the queue.
         pub taken_out: U32,
         pub reason: u8,
         pub reserved: [u8; 3],

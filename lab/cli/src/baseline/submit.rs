@@ -2,7 +2,7 @@ use super::SCHEDULER;
 use super::sparrow::{Outcome, SparrowClient};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_cli::submitting::{Ends, LOOK_EVERY, argument, interrupt_count};
+use midflight_cli::submitting::{Ends, SIGNAL_POLL_INTERVAL, argument, interrupt_count};
 use midflight_tasks::functions::function_id;
 use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let progress = Progress::tasks(u64::from(args.count), args.json);
     let mut open = u64::from(args.count);
     while open > 0 && interrupts.load(Ordering::Relaxed) == 0 {
-        if let Some(outcome) = client.next(LOOK_EVERY) {
+        if let Some(outcome) = client.next(SIGNAL_POLL_INTERVAL) {
             let ended = progress.suspend(|| add(&mut ends, outcome));
             (0..ended).for_each(|_| progress.advance());
             open -= ended;

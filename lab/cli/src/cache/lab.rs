@@ -5,7 +5,7 @@ use crate::processes::Process;
 use anyhow::{Context, Result, ensure};
 use midflight_cache::select::Algorithm;
 use midflight_control::cache::ControllerSnapshot;
-use midflight_host::cache::operator::Secret;
+use midflight_host::cache::control_stream::Secret;
 use midflight_host::cache::{CacheBuilder, CacheClient};
 use midflight_net::{Lab, Options, Place, SWITCH_IPV4};
 use midflight_terminal::files;

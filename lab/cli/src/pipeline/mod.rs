@@ -13,7 +13,7 @@ use bmv2::Bmv2Engine;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_asic::Program;
 use midflight_asic::store::{AsicStore, UNIT_BITS};
-use midflight_cli::{NamedProgram, OtherEngine, SwitchArgs, run_store_in, run_tasks_in};
+use midflight_cli::{ExternalEngine, NamedProgram, SwitchArgs, run_store_in, run_tasks_in};
 use midflight_control::{Config, StoreTable, TasksTable};
 use midflight_dataplane::TasksProgram;
 use midflight_dataplane::store::StoreProgram;
@@ -114,7 +114,7 @@ struct InModel {
     poll: Option<Duration>,
 }
 
-impl OtherEngine<TasksProgram, TasksTable> for InModel {
+impl ExternalEngine<TasksProgram, TasksTable> for InModel {
     fn name(&self) -> String {
         self.engine.name()
     }
@@ -145,7 +145,7 @@ struct InBmv2 {
     poll: Option<Duration>,
 }
 
-impl OtherEngine<TasksProgram, TasksTable> for InBmv2 {
+impl ExternalEngine<TasksProgram, TasksTable> for InBmv2 {
     fn name(&self) -> String {
         self.engine.name()
     }
@@ -175,7 +175,7 @@ impl OtherEngine<TasksProgram, TasksTable> for InBmv2 {
 /// A store's switch in the model of a switch.
 struct StoreInModel;
 
-impl OtherEngine<StoreProgram, StoreTable> for StoreInModel {
+impl ExternalEngine<StoreProgram, StoreTable> for StoreInModel {
     fn name(&self) -> String {
         Engine::AsicSafe.name()
     }

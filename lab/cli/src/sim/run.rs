@@ -143,7 +143,9 @@ fn measures(scenario: &Scenario, run: &Run) -> Vec<Measure> {
     if outcome.levels.len() > 1 {
         outcome.levels.iter().for_each(|(level, of)| delays(&format!("run.level{level}.delay"), of));
     }
-    list.extend(counters(world.network()).map(|(name, count)| Measure::count(&format!("run.{name}"), count, "")));
+    list.extend(
+        counters(world.network_counters()).map(|(name, count)| Measure::count(&format!("run.{name}"), count, "")),
+    );
     if let Some(passes) = run.passes() {
         list.extend(pass_counters(&passes).map(|(name, count)| Measure::count(&format!("run.asic.{name}"), count, "")));
         let each = pass_means(&passes).map(|(name, each)| Measure::quantity(&format!("run.asic.{name}"), each, ""));
@@ -255,7 +257,7 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         scenario.seed,
         world.trace_hash()
     );
-    let counted = counters(world.network()).into_iter().filter(|(_, count)| *count > 0);
+    let counted = counters(world.network_counters()).into_iter().filter(|(_, count)| *count > 0);
     let counted: Vec<_> =
         counted.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
     let _ = writeln!(text, "datagrams: {}", counted.join(", "));

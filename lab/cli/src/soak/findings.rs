@@ -1,6 +1,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// All are counted. One bug is usually found many times.
+/// Maximum number of findings kept as text; the rest are only counted, because one bug usually causes many.
 const KEPT_MAX: usize = 30;
 
 /// Shared by all threads.

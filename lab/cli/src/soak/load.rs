@@ -159,7 +159,7 @@ impl Load {
         Ok(())
     }
 
-    /// Commands that print a text of their own, with arguments in the packet or by reference.
+    /// Submits commands that each print a different text. Half are padded, so that their arguments do not fit into a packet.
     fn commands(mut self) -> Result<()> {
         let mut jobs = VecDeque::new();
         let mut number = 0_u64;

@@ -55,7 +55,7 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
     clients(cell, &addresses, &mut site, &mut world)?;
 
     run_out(cell, &mut world, |world| world.sink::<Measurements>().is_some_and(|kept| kept.meter.open() > 0));
-    let (events, network) = (world.events(), *world.network());
+    let (events, network) = (world.events(), *world.network_counters());
     let Some(measured) = world.sink::<Measurements>() else {
         return Err(CellError::Bad("the world lost its sink".into()));
     };

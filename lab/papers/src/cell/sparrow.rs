@@ -65,7 +65,7 @@ pub(super) fn run(cell: &Cell, sampling: &Sampling, costs: &SparrowCosts) -> Res
     builder.build()?;
     let Builder { mut world, books, .. } = builder;
     run_out(cell, &mut world, |_| books.borrow().meter.open() > 0);
-    let (events, network) = (world.events(), *world.network());
+    let (events, network) = (world.events(), *world.network_counters());
     let mut books = books.borrow_mut();
     books.meter.count("datagrams", network.sent);
     books.meter.count("dropped", network.receive_buffer_full + network.switch_queue_full);

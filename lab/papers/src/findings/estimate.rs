@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn many_seeds_are_nearly_normal() {
+    fn student_t_matches_tables_beyond_30_degrees() {
         assert_eq!((student_t(1), student_t(30)), (12.706, 2.042));
         // From tables of the distribution.
         for (degrees_of_freedom, tabled) in [(31, 2.040), (40, 2.021), (60, 2.000), (120, 1.980), (1_000_000, 1.960)] {

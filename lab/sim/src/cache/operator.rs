@@ -60,7 +60,7 @@ impl Parts for KeeperParts<'_> {
         self.engine.set(rule)
     }
 
-    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
+    fn request_counts(&self, group: u16) -> [u64; TIERS_MAX] {
         self.lie.map_or_else(|| self.engine.counts(group), |lie| [0, 7, 29, 53].map(|turn| lie.rotate_left(turn)))
     }
 

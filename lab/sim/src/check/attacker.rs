@@ -2,7 +2,7 @@
 //! and forgeries with other parties' addresses. It makes them from overheard datagrams; the program tells what a packet
 //! is.
 
-use super::fault::{Common, What};
+use super::fault::{Common, FaultKind};
 use super::{PartyOf, Trial};
 use crate::{Actor, Context, NodeId, Place, Wake, World};
 use midflight_endpoint::{MS, Nanos};

@@ -23,7 +23,7 @@ pub struct Fault<W> {
 }
 
 /// A program's kinds of faults.
-pub trait What: Clone + Debug + PartialEq + Serialize + DeserializeOwned + 'static {
+pub trait FaultKind: Clone + Debug + PartialEq + Serialize + DeserializeOwned + 'static {
     /// The program's nodes.
     type Party: Party;
 
@@ -79,7 +79,7 @@ pub enum Common<P> {
 }
 
 /// For programs without faults of their own.
-impl<P: Party + Serialize + DeserializeOwned> What for Common<P> {
+impl<P: Party + Serialize + DeserializeOwned> FaultKind for Common<P> {
     type Party = P;
 
     fn common(&self) -> Option<&Self> {

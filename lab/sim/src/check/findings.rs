@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 /// The first violation, and the lines of a traced run.
 #[derive(Debug, Default)]
-pub struct Judgement {
+pub struct CheckReport {
     pub(super) violation: Option<Violation>,
     pub(super) trace: Option<Trace>,
 }
 
-impl Judgement {
+impl CheckReport {
     /// Without a violation. With a trace, each event becomes a line.
     #[must_use]
     pub fn new(trace: Option<Trace>) -> Self {
@@ -31,8 +31,8 @@ impl Judgement {
 
 /// A program's checker.
 pub trait Findings: 'static {
-    /// The judgement so far.
-    fn judgement(&mut self) -> &mut Judgement;
+    /// The report so far.
+    fn report(&mut self) -> &mut CheckReport;
 
     /// A packet and its fields, in words.
     fn describe(datagram: &[u8]) -> String;
@@ -76,10 +76,10 @@ pub(super) struct Monitor<F>(pub(super) Rc<RefCell<F>>);
 
 /// Stops checking after the first violation.
 fn check<F: Findings>(findings: &mut F, at: Nanos, what: impl FnOnce(&mut F) -> Checked) {
-    if findings.judgement().violation.is_none()
+    if findings.report().violation.is_none()
         && let Err(broken) = what(findings)
     {
-        findings.judgement().broke(at, broken);
+        findings.report().broke(at, broken);
     }
 }
 
@@ -87,7 +87,7 @@ impl<F: Findings> Observer for Monitor<F> {
     fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
         let findings = &mut *self.0.borrow_mut();
         check(findings, at, |findings| findings.arrived(from, to, datagram));
-        if let Some(trace) = &mut findings.judgement().trace {
+        if let Some(trace) = &mut findings.report().trace {
             let text = format!("{} > {}: {}", trace.name(from), trace.name(to), F::describe(datagram));
             trace.line(at, &text);
         }
@@ -96,11 +96,11 @@ impl<F: Findings> Observer for Monitor<F> {
     fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
         let findings = &mut *self.0.borrow_mut();
         check(findings, at, |findings| findings.handled(at, node, actor, datagram));
-        if findings.judgement().trace.is_none() {
+        if findings.report().trace.is_none() {
             return;
         }
         let said = findings.said(actor, datagram);
-        if let Some(trace) = &mut findings.judgement().trace {
+        if let Some(trace) = &mut findings.report().trace {
             trace.turn_over();
             said.iter().for_each(|text| trace.line(at, &format!("{} {text}", trace.name(node))));
         }
@@ -108,7 +108,7 @@ impl<F: Findings> Observer for Monitor<F> {
 
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let findings = &mut *self.0.borrow_mut();
-        if let Some(trace) = &mut findings.judgement().trace {
+        if let Some(trace) = &mut findings.report().trace {
             trace.happened(at, happening, F::words);
         }
         check(findings, at, |findings| findings.happened(at, happening));

@@ -3,11 +3,11 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `subject` | what a program provides: draw, build, its own faults, heal; one run |
+//! | `subject` | what a program provides: draw, build, its own faults, recovery; one run |
 //! | `trial` | a trial as data: it can be stored, replayed and shrunk |
 //! | `party` | the nodes of a trial |
 //! | `fault` | faults that apply to every program |
-//! | `stage` | a world with a trial's parties and checker; current faults |
+//! | `trial_run` | a world with a trial's parties and checker; current faults |
 //! | `attacker` | malformed, forged and replayed datagrams |
 //! | `findings` | a checker's view, and the first violation |
 //! | `rule` | a broken rule |
@@ -28,24 +28,24 @@ mod network;
 mod party;
 mod rule;
 mod shrink;
-mod stage;
 mod subject;
 mod trace;
 mod trial;
+mod trial_run;
 
 pub use attacker::{Craft, Recent, add_attacker};
 pub use campaign::{Campaign, Totals};
 pub use disturbed::{Disturbed, act};
-pub use fault::{Common, Fault, What};
-pub use findings::{Findings, Judgement};
+pub use fault::{Common, Fault, FaultKind};
+pub use findings::{CheckReport, Findings};
 pub use mutants::{Caught, Mutant, are_planted};
 pub use network::Net;
 pub use party::{Party, Places, keep, keep_place};
 pub(crate) use rule::holds;
 pub use rule::{Broken, Checked, Rule};
 pub use shrink::{Fails, Pass, attempt, drop_faults, drop_from, forget, shrink, shrink_while};
-pub use stage::{PartyOf, Stage};
-pub use subject::{Outcome, Subject, Violation, WhatOf, run, run_traced};
+pub use subject::{FaultKindOf, Outcome, Subject, Violation, run, run_traced};
 pub use trace::Trace;
 pub(crate) use trial::kept_in_fields;
 pub use trial::{BadTrial, Trial};
+pub use trial_run::{PartyOf, TrialRun};

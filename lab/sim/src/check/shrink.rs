@@ -1,6 +1,6 @@
 //! Shrinks a trial while it breaks the same rule.
 
-use super::{PartyOf, Rule, Subject, Trial, What, run};
+use super::{FaultKind, PartyOf, Rule, Subject, Trial, run};
 
 /// One way to shrink a trial: changes it, and keeps what still fails.
 pub type Pass<T> = fn(&mut T, Fails<'_, T>);

@@ -1,7 +1,7 @@
 //! What a program provides to the campaign, and one run of it.
 
-use super::fault::What;
-use super::{Broken, Checked, Findings, Mutant, Rule, Stage, Trial};
+use super::fault::FaultKind;
+use super::{Broken, Checked, Findings, Mutant, Rule, Trial, TrialRun};
 use midflight_endpoint::{MS, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -18,8 +18,8 @@ pub trait Subject: Sized {
     type Trial: Trial;
     /// The checker's type.
     type Findings: Findings;
-    /// Scheduled work of a trial, besides faults.
-    type Deed;
+    /// What a trial schedules besides faults.
+    type ScheduledAction;
 
     /// The trial of a seed.
     fn draw(seed: u64) -> Self::Trial;
@@ -27,44 +27,44 @@ pub trait Subject: Sized {
     /// A world from a valid trial; `traced`: record a line for each event.
     fn build(trial: &Self::Trial, traced: bool) -> Self;
 
-    /// The stage.
-    fn stage(&self) -> &Stage<Self::Trial, Self::Findings>;
+    /// The running trial.
+    fn trial_run(&self) -> &TrialRun<Self::Trial, Self::Findings>;
 
-    /// The stage, mutable.
-    fn stage_mut(&mut self) -> &mut Stage<Self::Trial, Self::Findings>;
+    /// The running trial, mutable.
+    fn trial_run_mut(&mut self) -> &mut TrialRun<Self::Trial, Self::Findings>;
 
     /// Ends the run.
-    fn into_stage(self) -> Stage<Self::Trial, Self::Findings>;
+    fn into_trial_run(self) -> TrialRun<Self::Trial, Self::Findings>;
 
-    /// Scheduled work by time.
-    fn deeds(_trial: &Self::Trial) -> Vec<(Nanos, Self::Deed)> {
+    /// Scheduled actions by time.
+    fn scheduled_actions(_trial: &Self::Trial) -> Vec<(Nanos, Self::ScheduledAction)> {
         Vec::new()
     }
 
-    /// Executes scheduled work.
-    fn does(&mut self, _deed: Self::Deed) {}
+    /// Executes a scheduled action.
+    fn execute(&mut self, _action: Self::ScheduledAction) {}
 
     /// Starts one of the program's own faults; `false`: it does not apply, so it does not end either.
-    fn begins(&mut self, _what: &WhatOf<Self>) -> bool {
+    fn begins(&mut self, _what: &FaultKindOf<Self>) -> bool {
         true
     }
 
     /// Ends one of the program's own faults.
-    fn ends(&mut self, _what: &WhatOf<Self>) {}
+    fn ends(&mut self, _what: &FaultKindOf<Self>) {}
 
     /// Runs until this time.
     ///
     /// # Errors
     /// The first broken rule.
     fn run_until(&mut self, at: Nanos) -> Checked {
-        self.stage_mut().run_until(at)
+        self.trial_run_mut().run_until(at)
     }
 
     /// After the last fault: waits until the system has recovered, and checks totals.
     ///
     /// # Errors
     /// The first broken rule.
-    fn heal(&mut self) -> Checked;
+    fn await_recovery(&mut self) -> Checked;
 
     /// Plants a bug on this thread (feature `mutants`); 0: none.
     fn plant(mutant: u32) {
@@ -73,7 +73,7 @@ pub trait Subject: Sized {
 }
 
 /// The faults of a program.
-pub type WhatOf<S> = <<S as Subject>::Trial as Trial>::What;
+pub type FaultKindOf<S> = <<S as Subject>::Trial as Trial>::FaultKind;
 
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,14 +102,14 @@ pub struct Violation {
 /// Runs a trial.
 #[must_use]
 pub fn run<S: Subject>(trial: &S::Trial) -> Outcome {
-    catch_unwind(AssertUnwindSafe(|| finish(&mut S::build(trial, false)))).unwrap_or_else(|_| panicked())
+    catch_unwind(AssertUnwindSafe(|| run_to_end(&mut S::build(trial, false)))).unwrap_or_else(|_| panicked())
 }
 
 /// Runs a trial with a line for each event.
 #[must_use]
 pub fn run_traced<S: Subject>(trial: &S::Trial) -> (Outcome, Vec<String>) {
     let mut subject = S::build(trial, true);
-    (finish(&mut subject), subject.into_stage().into_lines())
+    (run_to_end(&mut subject), subject.into_trial_run().into_lines())
 }
 
 /// The panic message is on stderr.
@@ -118,18 +118,18 @@ fn panicked() -> Outcome {
     Outcome { simulated: 0, faults: 0, events: 0, trace_hash: 0, violation: Some(Violation { at: 0, broken }) }
 }
 
-fn finish<S: Subject>(subject: &mut S) -> Outcome {
-    let end = script(subject).and_then(|()| subject.heal());
-    let stage = subject.stage();
-    let world = &stage.world;
+fn run_to_end<S: Subject>(subject: &mut S) -> Outcome {
+    let end = script(subject).and_then(|()| subject.await_recovery());
+    let run = subject.trial_run();
+    let world = &run.world;
     let at_the_end = end.err().map(|broken| Violation { at: world.now(), broken });
     Outcome {
         simulated: world.now(),
-        faults: stage.befell(),
+        faults: run.befell(),
         events: world.events(),
         trace_hash: world.trace_hash(),
         // The checker's violation came first.
-        violation: stage.violation().or(at_the_end),
+        violation: run.violation().or(at_the_end),
     }
 }
 
@@ -137,45 +137,45 @@ fn finish<S: Subject>(subject: &mut S) -> Outcome {
 enum Step<D> {
     Begin(usize),
     End(usize),
-    Deed(D),
+    Action(D),
 }
 
 fn script<S: Subject>(subject: &mut S) -> Checked {
-    let trial = Rc::clone(&subject.stage().trial);
+    let trial = Rc::clone(&subject.trial_run().trial);
     let mut steps = Vec::new();
     for (number, fault) in trial.faults().iter().enumerate() {
         let (begin, end) = trial.times(fault);
         steps.push((begin, Step::Begin(number)));
         steps.push((end, Step::End(number)));
     }
-    steps.extend(S::deeds(&trial).into_iter().map(|(at, deed)| (at, Step::Deed(deed))));
+    steps.extend(S::scheduled_actions(&trial).into_iter().map(|(at, action)| (at, Step::Action(action))));
     steps.sort_by_key(|(at, _)| *at);
     for (at, step) in steps {
         subject.run_until(at)?;
         match step {
             Step::Begin(number) => begin(subject, number, &trial.faults()[number].what),
             Step::End(number) => end(subject, number, &trial.faults()[number].what),
-            Step::Deed(deed) => subject.does(deed),
+            Step::Action(action) => subject.execute(action),
         }
     }
     subject.run_until(trial.heal_ms() * MS)
 }
 
-fn begin<S: Subject>(subject: &mut S, number: usize, what: &WhatOf<S>) {
-    subject.stage_mut().begin(number);
+fn begin<S: Subject>(subject: &mut S, number: usize, what: &FaultKindOf<S>) {
+    subject.trial_run_mut().begin(number);
     match what.common() {
-        Some(common) => subject.stage_mut().common_begins(common),
+        Some(common) => subject.trial_run_mut().common_begins(common),
         None if subject.begins(what) => {}
-        None => drop(subject.stage_mut().end(number)),
+        None => drop(subject.trial_run_mut().end(number)),
     }
 }
 
-fn end<S: Subject>(subject: &mut S, number: usize, what: &WhatOf<S>) {
-    if what.has_no_end() || !subject.stage_mut().end(number) {
+fn end<S: Subject>(subject: &mut S, number: usize, what: &FaultKindOf<S>) {
+    if what.has_no_end() || !subject.trial_run_mut().end(number) {
         return;
     }
     match what.common() {
-        Some(common) => subject.stage_mut().common_ends(common),
+        Some(common) => subject.trial_run_mut().common_ends(common),
         None => subject.ends(what),
     }
 }

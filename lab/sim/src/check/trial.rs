@@ -1,6 +1,6 @@
 //! A trial as data. A run is a pure function of it.
 
-use super::{Fault, Net, Pass, What};
+use super::{Fault, FaultKind, Net, Pass};
 use midflight_control::file::{self, FileError};
 use midflight_endpoint::{MS, Nanos};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// All input of a run.
 pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// The faults' type.
-    type What: What;
+    type FaultKind: FaultKind;
 
     /// Ways to shrink it, in the order in which they are tried.
     const PASSES: &'static [Pass<Self>];
@@ -25,10 +25,10 @@ pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     fn network(&self) -> Net;
 
     /// The faults.
-    fn faults(&self) -> &[Fault<Self::What>];
+    fn faults(&self) -> &[Fault<Self::FaultKind>];
 
     /// The faults, mutable.
-    fn faults_mut(&mut self) -> &mut Vec<Fault<Self::What>>;
+    fn faults_mut(&mut self) -> &mut Vec<Fault<Self::FaultKind>>;
 
     /// Its size, in words.
     fn size(&self) -> String;
@@ -40,7 +40,7 @@ pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     fn validate(&self) -> Result<(), BadTrial>;
 
     /// When a fault begins and ends.
-    fn times(&self, fault: &Fault<Self::What>) -> (Nanos, Nanos) {
+    fn times(&self, fault: &Fault<Self::FaultKind>) -> (Nanos, Nanos) {
         let begin = fault.at_ms.min(self.heal_ms());
         (begin * MS, (begin + fault.for_ms).min(self.heal_ms()) * MS)
     }
@@ -84,11 +84,11 @@ macro_rules! kept_in_fields {
             self.network
         }
 
-        fn faults(&self) -> &[$crate::check::Fault<Self::What>] {
+        fn faults(&self) -> &[$crate::check::Fault<Self::FaultKind>] {
             &self.faults
         }
 
-        fn faults_mut(&mut self) -> &mut Vec<$crate::check::Fault<Self::What>> {
+        fn faults_mut(&mut self) -> &mut Vec<$crate::check::Fault<Self::FaultKind>> {
             &mut self.faults
         }
     };

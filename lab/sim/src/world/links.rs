@@ -28,7 +28,7 @@ type Ends = (NodeId, NodeId, Lane);
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pairs: BTreeMap<Ends, Pair>,
-    events: Vec<Option<Travelling>>,
+    events: Vec<Option<Delivery>>,
     free: Vec<u32>,
 }
 
@@ -60,7 +60,7 @@ struct End {
 }
 
 #[derive(Debug)]
-struct Travelling {
+struct Delivery {
     ends: Ends,
     end: usize,
     generation: u64,
@@ -78,12 +78,12 @@ enum What {
 }
 
 impl Links {
-    fn keep(&mut self, travelling: Travelling) -> Event {
+    fn keep(&mut self, delivery: Delivery) -> Event {
         let number = self.free.pop().unwrap_or_else(|| {
             self.events.push(None);
             self.events.len() as u32 - 1
         });
-        self.events[number as usize] = Some(travelling);
+        self.events[number as usize] = Some(delivery);
         Event::Link(number)
     }
 
@@ -169,7 +169,7 @@ impl WorldState {
     fn travel(&mut self, at: Nanos, ends: Ends, end: usize, what: What) {
         let generation = self.pair(ends).generation;
         let life = self.nodes[node_of(ends, end).index()].life;
-        let event = self.links.keep(Travelling { ends, end, generation, life, what });
+        let event = self.links.keep(Delivery { ends, end, generation, life, what });
         self.schedule(at, event);
     }
 
@@ -294,18 +294,18 @@ impl Pair {
 
 impl World {
     pub(super) fn link_event(&mut self, number: u32) {
-        let Some(travelling) = &self.core.links.events[number as usize] else { return };
-        let (ends, end, generation, life) = (travelling.ends, travelling.end, travelling.generation, travelling.life);
-        let is_attempt = matches!(travelling.what, What::Attempt);
+        let Some(delivery) = &self.core.links.events[number as usize] else { return };
+        let (ends, end, generation, life) = (delivery.ends, delivery.end, delivery.generation, delivery.life);
+        let is_attempt = matches!(delivery.what, What::Attempt);
         let id = node_of(ends, end);
         let node = &mut self.core.nodes[id.index()];
         if let Some(held) = node.held.as_mut().filter(|_| !is_attempt && node.life == life) {
             return held.push(Event::Link(number));
         }
         let is_present = node.life == life && self.core.pair(ends).generation == generation;
-        let Some(travelling) = self.core.links.events[number as usize].take() else { return };
+        let Some(delivery) = self.core.links.events[number as usize].take() else { return };
         self.core.links.free.push(number);
-        match travelling.what {
+        match delivery.what {
             What::Attempt => self.core.make_link(ends),
             What::Up if is_present => self.link_up(ends, end),
             What::Broken if is_present => self.link_broken(ends, end),

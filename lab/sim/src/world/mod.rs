@@ -376,7 +376,7 @@ impl World {
 
     /// Counts of datagrams by outcome.
     #[must_use]
-    pub fn network(&self) -> &NetworkCounters {
+    pub fn network_counters(&self) -> &NetworkCounters {
         &self.core.network.counters
     }
 

@@ -60,7 +60,7 @@ fn t13_a_forger_makes_no_next_hop_forgotten() {
     });
 }
 
-/// A copied RETRIEVE from another sender, early or late, gets no tasks and removes no next hop.
+/// A RETRIEVE replayed from another MAC address gets no task and does not change the executor's next hop.
 #[test]
 fn t13_a_copy_teaches_no_next_hop() {
     on_stage(|stage, ipv4| {

@@ -1,6 +1,6 @@
 //! `midflight cache get|set|delete`: one operation.
 
-use crate::commands::one_key::{self, of_json};
+use crate::one_key::{self, of_json};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_host::cache::{SetOptions, VALUE_MAX};

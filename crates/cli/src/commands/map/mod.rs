@@ -129,7 +129,7 @@ pub(crate) struct Args {
     tasks: options::TaskOptions,
     #[command(flatten)]
     config: options::ConfigFile,
-    /// Run the commands in this directory of the executor; "." is the present one
+    /// Run the commands in this directory of the executor; "." is the current one
     #[arg(long, visible_alias = "wd", value_name = "DIR")]
     workdir: Option<PathBuf>,
     /// Give the commands this variable of the environment; once for each, or with commas
@@ -304,7 +304,7 @@ fn end(outcome: Outcome) -> Result<ExitCode> {
 impl Args {
     fn request(&self) -> Result<ExecRequest> {
         let request = ExecRequest {
-            directory: self.workdir.as_deref().map(directory).transpose()?,
+            directory: self.workdir.as_deref().map(encode_workdir).transpose()?,
             environment: variables(&self.env)?,
             timeout: self.tasks.timeout,
             ..ExecRequest::default()
@@ -343,10 +343,10 @@ pub(super) fn variables(names: &[String]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     names.iter().map(variable).collect()
 }
 
-/// A directory in the form that executors receive.
-pub(super) fn directory(path: &Path) -> Result<Vec<u8>> {
+/// The path as bytes; `.` becomes the current directory.
+pub(super) fn encode_workdir(path: &Path) -> Result<Vec<u8>> {
     let path = if path == Path::new(".") {
-        std::env::current_dir().context("cannot find the present directory")?
+        std::env::current_dir().context("cannot find the current directory")?
     } else {
         path.to_owned()
     };

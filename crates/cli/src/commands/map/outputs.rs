@@ -95,7 +95,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Held>,
-    /// By place: outputs that wait for an earlier one.
+    /// Outputs that wait for an earlier one, by input position.
     early: BTreeMap<u64, Held>,
     next: u64,
     written: u64,

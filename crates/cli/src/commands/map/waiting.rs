@@ -1,6 +1,6 @@
 //! Detects lack of progress, from what a client sees: commands are fetched and end, and the switch answers.
 
-use crate::commands::silence::{Reminder, Silence};
+use crate::silence::{Reminder, Silence};
 use anyhow::{Result, bail};
 use midflight_host::{Client, ClientCounts};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! `midflight store get|put|del|cas|incr|exists`: one operation.
 
 use super::escape;
-use crate::commands::one_key::{self, of_json};
+use crate::one_key::{self, of_json};
 use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_host::Error;

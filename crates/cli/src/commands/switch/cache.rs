@@ -4,13 +4,14 @@ use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use super::running::{Companion, Prepared};
 use anyhow::Result;
 use midflight_cache::rsnode::{Most, RsNodeConfig};
-use midflight_control::cache::operator::SelectorTable;
+use midflight_control::cache::table::SelectorTable;
 use midflight_control::metrics::named;
 use midflight_control::watch::{CacheWatch, OperatorParts, SelectorView};
 use midflight_control::{CacheStatus, CacheTable, Config, EngineKind, ShellCounters};
 use midflight_dataplane::cache::{CacheConfig, CacheProgram, Selection, Stats};
+use midflight_host::cache::control_stream::Secret;
 use midflight_host::cache::operator::{
-    BoundKeeper, BoundSelector, Keeper, KeeperOptions, KeeperReport, Secret, SelectedBy, Selector, SelectorOptions,
+    BoundKeeper, BoundSelector, Keeper, KeeperOptions, KeeperReport, SelectedBy, Selector, SelectorOptions,
     SelectorReport,
 };
 use midflight_host::clock::nanos;

@@ -65,7 +65,7 @@ EXIT CODES
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    common: Common,
+    common: SwitchArgs,
     #[command(flatten)]
     engine: engine::Options,
     /// Print the commented default configuration and end
@@ -73,9 +73,9 @@ pub(crate) struct Args {
     print_config: bool,
 }
 
-/// What each switch is told, whatever its engine.
+/// Options common to all engines.
 #[derive(ClapArgs)]
-pub struct Common {
+pub struct SwitchArgs {
     #[command(flatten)]
     file: options::ConfigFile,
     /// What it does; default: that whose table the configuration has, or else tasks
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-impl Common {
+impl SwitchArgs {
     /// The program of the configuration, or of the flag.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Common {
 }
 
 /// An engine that the laboratory adds, for a program with this table in the configuration.
-pub trait OtherEngine<P: Program, T> {
+pub trait ExternalEngine<P: Program, T> {
     /// Name for the first line and `/status`.
     fn name(&self) -> String;
 
@@ -147,22 +147,22 @@ pub trait OtherEngine<P: Program, T> {
 ///
 /// # Errors
 /// As the command.
-pub fn run_tasks_in(args: &Common, engine: &impl OtherEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
-    run_in(args, engine)
+pub fn run_tasks_in(args: &SwitchArgs, engine: &impl ExternalEngine<TasksProgram, TasksTable>) -> Result<ExitCode> {
+    run_with_engine(args, engine)
 }
 
 /// Runs a store switch in another engine until a signal.
 ///
 /// # Errors
 /// As the command.
-pub fn run_store_in(args: &Common, engine: &impl OtherEngine<StoreProgram, StoreTable>) -> Result<ExitCode> {
-    run_in(args, engine)
+pub fn run_store_in(args: &SwitchArgs, engine: &impl ExternalEngine<StoreProgram, StoreTable>) -> Result<ExitCode> {
+    run_with_engine(args, engine)
 }
 
-fn run_in<P: SwitchProgram>(args: &Common, other: &impl OtherEngine<P, P::Table>) -> Result<ExitCode> {
+fn run_with_engine<P: SwitchProgram>(args: &SwitchArgs, engine: &impl ExternalEngine<P, P::Table>) -> Result<ExitCode> {
     let mut config = args.load::<P>()?;
-    other.adapt(&mut config)?;
-    serve::<P>(&config, SwitchEngine::Other(other.name()), |place, interrupted| other.start(&place, interrupted))
+    engine.adapt(&mut config)?;
+    serve::<P>(&config, SwitchEngine::Other(engine.name()), |place, interrupted| engine.start(&place, interrupted))
 }
 
 fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {

@@ -2,11 +2,11 @@
 //!
 //! The controller repeats what was not answered. So any error closes the stream, and is counted by reason.
 
-use super::LogLimit;
 use super::parts::{OperatorParts, SelectedBy};
-use super::secret::{End, Opener, Sealer, Secret, Unsealed};
-use super::stream::{self, NotBegun};
 use crate::background::{Background, runtime};
+use crate::cache::control_stream::secret::{End, Opener, Sealer, Unsealed};
+use crate::cache::control_stream::{NotBegun, Secret, begin};
+use crate::cache::log_limit::LogLimit;
 use crate::clock;
 use crate::driver::lock;
 use crate::error::Error;
@@ -325,7 +325,7 @@ impl Shared {
 
     /// Only a proved stream takes one of the controller's places.
     async fn serve(&self, mut stream: TcpStream, from: IpAddr, place: &ConnectionPlace) -> Closed {
-        let begun = timeout(PROVED_WITHIN, stream::begin(&mut stream, &self.secret, End::Keeper)).await;
+        let begun = timeout(PROVED_WITHIN, begin(&mut stream, &self.secret, End::Keeper)).await;
         let (sealer, opener) = match begun {
             Err(_) => return Closed::Silent,
             Ok(Err(NotBegun::Closed(_))) => return Closed::Ended,

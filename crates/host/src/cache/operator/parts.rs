@@ -104,7 +104,7 @@ impl Parts for OperatorParts<'_> {
         self.order(rule.into()).map_or(Outcome::Bad, |done| done.outcome())
     }
 
-    fn counts(&self, group: u16) -> [u64; TIERS_MAX] {
+    fn request_counts(&self, group: u16) -> [u64; TIERS_MAX] {
         self.order(RuleOrder::counts_of(group)).map_or([0; TIERS_MAX], |done| done.counts())
     }
 
@@ -154,7 +154,7 @@ mod tests {
         for id in 1..100 {
             assert_eq!(parts.set(Rule::Serve(id)), Outcome::Bad);
         }
-        assert_eq!((parts.counts(0), parts.have_failed()), ([0; TIERS_MAX], true));
+        assert_eq!((parts.request_counts(0), parts.have_failed()), ([0; TIERS_MAX], true));
         assert!((ORDER_WITHIN..2 * ORDER_WITHIN).contains(&began.elapsed()), "{:?}", began.elapsed());
     }
 }

@@ -1,6 +1,6 @@
 //! Draws a trial from a seed. Few servers and short times make events collide.
 
-use super::trial::{ClientSpec, Fault, Party, ServerSpec, Trial, What};
+use super::trial::{ClientSpec, Fault, FaultKind, Party, ServerSpec, Trial};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use midflight_cache::select::Algorithm;
@@ -68,16 +68,18 @@ fn control(random: &mut Pcg64, trial: &mut Trial) {
     later(random, trial);
     let (controllers, operators) = (trial.controllers, trial.operators());
     for fault in &mut trial.faults {
-        if matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController) && random.random_bool(0.5) {
+        if matches!(fault.what, FaultKind::Plan(_) | FaultKind::Degraded(_) | FaultKind::NoController)
+            && random.random_bool(0.5)
+        {
             let controller = Party::Controller(random.random_range(0..controllers));
             fault.what = match random.random_range(0..8) {
                 0..3 => Common::Crash(controller).into(),
                 3 => Common::Drift { party: controller, ppm: PPM_MAX, ahead_ms: pick(random, &[0, 100, 5_000]) }.into(),
-                4 => What::Lies(random.random_range(0..operators)),
-                _ => What::WrongPlans,
+                4 => FaultKind::Lies(random.random_range(0..operators)),
+                _ => FaultKind::WrongPlans,
             };
         }
-        if let What::Common(Common::Partition { from, to, both }) = &mut fault.what
+        if let FaultKind::Common(Common::Partition { from, to, both }) = &mut fault.what
             && random.random_bool(0.3)
         {
             let controller = vec![Party::Controller(random.random_range(0..controllers))];
@@ -148,7 +150,7 @@ fn network(random: &mut Pcg64) -> Net {
     Net { delay_min_us, delay_max_us, loss, duplication, reordering, reordering_us: random.random_range(100..10_000) }
 }
 
-fn lasting(random: &mut Pcg64, trial: &Trial, what: impl Into<What>) -> Fault {
+fn lasting(random: &mut Pcg64, trial: &Trial, what: impl Into<FaultKind>) -> Fault {
     let for_ms = pick(random, &[2, 30, 120, 400, 1_000]);
     Fault { at_ms: random.random_range(20..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what: what.into() }
 }
@@ -164,11 +166,11 @@ fn calm(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     (0..count).map(one).collect()
 }
 
-fn of_plan(random: &mut Pcg64, trial: &Trial) -> What {
+fn of_plan(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     match random.random_range(0..6) {
-        0..4 => What::Plan(random.random_range(0..1_000)),
-        4 => What::Degraded(random.random_range(0..trial.traffic_groups())),
-        _ => What::NoController,
+        0..4 => FaultKind::Plan(random.random_range(0..1_000)),
+        4 => FaultKind::Degraded(random.random_range(0..trial.traffic_groups())),
+        _ => FaultKind::NoController,
     }
 }
 
@@ -180,9 +182,9 @@ fn survived(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
                 Common::Crash(Party::Operator(trial.racks + random.random_range(0..trial.uppers))).into()
             }
             0..4 => Common::Crash(Party::Selector(random.random_range(0..trial.operators()))).into(),
-            4 => What::Absurd(random.random_range(0..trial.servers.len())),
+            4 => FaultKind::Absurd(random.random_range(0..trial.servers.len())),
             5 => drift(random, trial),
-            _ => What::Plan(random.random_range(0..1_000)),
+            _ => FaultKind::Plan(random.random_range(0..1_000)),
         };
         lasting(random, trial, what)
     };
@@ -205,20 +207,22 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
         7 => drift(random, trial),
         8..10 => partition(random, trial),
         10 => Common::Burst(Net::burst(random, 1_000)).into(),
-        11 | 12 => What::Slow { server: random.random_range(0..trial.servers.len()), by: random.random_range(2..200) },
-        13 => What::Absurd(random.random_range(0..trial.servers.len())),
-        14 => What::Silent(random.random_range(0..trial.servers.len())),
+        11 | 12 => {
+            FaultKind::Slow { server: random.random_range(0..trial.servers.len()), by: random.random_range(2..200) }
+        }
+        13 => FaultKind::Absurd(random.random_range(0..trial.servers.len())),
+        14 => FaultKind::Silent(random.random_range(0..trial.servers.len())),
         _ => of_plan(random, trial),
     };
     lasting(random, trial, what)
 }
 
-fn drift(random: &mut Pcg64, trial: &Trial) -> What {
+fn drift(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     let ahead_ms = pick(random, &[0, 0, 100, 5_000]);
     Common::Drift { party: party(random, trial), ppm: random.random_range(-PPM_MAX..=PPM_MAX), ahead_ms }.into()
 }
 
-fn partition(random: &mut Pcg64, trial: &Trial) -> What {
+fn partition(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     let both = random.random_bool(0.6);
     let one = party(random, trial);
     let others = (0..trial.operators()).flat_map(|place| [Party::Operator(place), Party::Selector(place)]);
@@ -246,7 +250,7 @@ fn answered(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.1) {
         let at_ms = random.random_range(0..trial.heal_ms);
         let for_ms = random.random_range(0..=trial.heal_ms - at_ms);
-        trial.faults.push(Fault { at_ms, for_ms, what: What::Answered(pick(random, &[10, 100, 500])) });
+        trial.faults.push(Fault { at_ms, for_ms, what: FaultKind::Answered(pick(random, &[10, 100, 500])) });
     }
 }
 

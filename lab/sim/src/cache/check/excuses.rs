@@ -1,6 +1,6 @@
 //! Which faults excuse what: the rules promise nothing to a party that is cut off, but much to all others.
 
-use super::trial::{Fault, Party, Trial, What};
+use super::trial::{Fault, FaultKind, Party, Trial};
 use crate::check::Common;
 
 impl Trial {
@@ -11,12 +11,12 @@ impl Trial {
     }
 
     /// A fault that the network must survive, by another RSNode or a backup.
-    fn is_survived(&self, what: &What) -> bool {
+    fn is_survived(&self, what: &FaultKind) -> bool {
         match what {
-            What::Plan(_) | What::Degraded(_) | What::NoController | What::WrongPlans => true,
-            What::Absurd(_) | What::Lies(_) | What::Answered(_) => true,
-            What::Slow { .. } | What::Silent(_) => false,
-            What::Common(common) => match common {
+            FaultKind::Plan(_) | FaultKind::Degraded(_) | FaultKind::NoController | FaultKind::WrongPlans => true,
+            FaultKind::Absurd(_) | FaultKind::Lies(_) | FaultKind::Answered(_) => true,
+            FaultKind::Slow { .. } | FaultKind::Silent(_) => false,
+            FaultKind::Common(common) => match common {
                 // A rack depends on its operator, as on a switch.
                 Common::Crash(Party::Operator(place)) => *place >= self.racks && !self.has_no_controller(),
                 Common::Crash(Party::Controller(_)) => true,
@@ -32,7 +32,7 @@ impl Trial {
 
     fn has_no_controller(&self) -> bool {
         let ends = |fault: &Fault| {
-            matches!(fault.what, What::NoController | What::Common(Common::Crash(Party::Controller(_))))
+            matches!(fault.what, FaultKind::NoController | FaultKind::Common(Common::Crash(Party::Controller(_))))
         };
         self.faults.iter().any(ends)
     }
@@ -42,22 +42,23 @@ impl Trial {
         self.controllers == 0
             && self.network.loss == 0.0
             && self.network.duplication == 0.0
-            && self
-                .faults
-                .iter()
-                .all(|fault| matches!(fault.what, What::Plan(_) | What::Degraded(_) | What::NoController))
+            && self.faults.iter().all(|fault| {
+                matches!(fault.what, FaultKind::Plan(_) | FaultKind::Degraded(_) | FaultKind::NoController)
+            })
     }
 
     /// Whether operators have no reason to drop anything: all have their rules from the start, and there are no forged
     /// packets.
     pub(super) fn drops_nothing(&self) -> bool {
-        let drops = |what: &What| what.is_attack() || matches!(what, What::Common(Common::Crash(Party::Operator(_))));
+        let drops =
+            |what: &FaultKind| what.is_attack() || matches!(what, FaultKind::Common(Common::Crash(Party::Operator(_))));
         self.controllers == 0 && !self.faults.iter().any(|fault| drops(&fault.what))
     }
 
     pub(super) fn has_copies(&self) -> bool {
-        let copies =
-            |what: &What| matches!(what, What::Common(Common::Burst(_) | Common::Replayed(_) | Common::Forged(_)));
+        let copies = |what: &FaultKind| {
+            matches!(what, FaultKind::Common(Common::Burst(_) | Common::Replayed(_) | Common::Forged(_)))
+        };
         self.network.duplication > 0.0 || self.faults.iter().any(|fault| copies(&fault.what))
     }
 }

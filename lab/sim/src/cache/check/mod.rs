@@ -8,7 +8,7 @@
 //! | `run` | a world from a trial, and its faults |
 //! | `network` | the network as real controllers know it |
 //! | `script` | sets the rules of operators and selectors instead of a controller |
-//! | `heal` | recovery after the last fault, and totals |
+//! | `recovery` | recovery after the last fault, and totals |
 //! | `excuses` | which faults excuse what |
 //! | `rules` | the names of the rules |
 //! | `monitor` | follows each read, and checks what is visible at once |
@@ -22,10 +22,10 @@ mod control;
 mod draw;
 mod excuses;
 mod guess;
-mod heal;
 mod monitor;
 mod mutants;
 mod network;
+mod recovery;
 mod rules;
 mod run;
 mod script;
@@ -36,4 +36,4 @@ mod trial;
 
 pub use control::{Detections, take_detections};
 pub use run::CacheSubject;
-pub use trial::{ClientSpec, Fault, Party, ServerSpec, Trial, What};
+pub use trial::{ClientSpec, Fault, FaultKind, Party, ServerSpec, Trial};

@@ -6,7 +6,7 @@ use super::spy::Seen;
 use super::trace;
 use super::trial::{Party, Trial};
 use crate::cache::{CacheEvent, ClientActor, OperatorActor, Passed, SelectorActor, ServerActor};
-use crate::check::{self, Checked, Common, Judgement, Places, Recent, Trace, What as _, holds};
+use crate::check::{self, CheckReport, Checked, Common, FaultKind as _, Places, Recent, Trace, holds};
 use crate::{Actor, Happening, NodeId};
 use midflight_cache::client::{Answer, Failure, ReadKey};
 use midflight_dataplane::cache::Verdict;
@@ -40,7 +40,7 @@ fn name(selector: NodeId, passed: &Passed) -> Name {
 /// The results of a run so far.
 #[derive(Debug)]
 pub struct Findings {
-    judgement: Judgement,
+    report: CheckReport,
     places: Places<Party>,
     recent: Recent,
     groups: Rc<[Vec<SocketAddr>]>,
@@ -79,9 +79,9 @@ impl Findings {
         let gateways = clients.map(|(n, node)| (node, places.node(Party::Operator(trial.rack_of_client(n))))).collect();
         let traffic_groups =
             places.of(Party::Client).enumerate().map(|(n, node)| (node, trial.group_of_client(n))).collect();
-        let is_drift = |what: &super::What| matches!(what.common(), Some(Common::Drift { .. }));
+        let is_drift = |what: &super::FaultKind| matches!(what.common(), Some(Common::Drift { .. }));
         Self {
-            judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
+            report: CheckReport::new(traced.then(|| Trace::new(places.names()))),
             gateways,
             places,
             recent,
@@ -258,8 +258,8 @@ impl Findings {
 }
 
 impl check::Findings for Findings {
-    fn judgement(&mut self) -> &mut Judgement {
-        &mut self.judgement
+    fn report(&mut self) -> &mut CheckReport {
+        &mut self.report
     }
 
     fn describe(datagram: &[u8]) -> String {

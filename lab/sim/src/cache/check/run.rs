@@ -7,9 +7,9 @@ use super::mutants::MUTANTS;
 use super::network::{controller_config, network};
 use super::script::{IDS, LOOKS, Script};
 use super::spy::add_spy;
-use super::trial::{ClientSpec, Party, ServerSpec, Trial, What};
+use super::trial::{ClientSpec, FaultKind, Party, ServerSpec, Trial};
 use crate::cache::{Beside, Condition, Controlled, Lies, Mood, Pace, Planner, Slot, Work, nodes};
-use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
+use crate::check::{Checked, Mutant, Places, Subject, TrialRun, add_attacker};
 use crate::{Action, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, Topology, World};
 use midflight_cache::client::ClientConfig;
 use midflight_cache::rsnode::RsNodeConfig;
@@ -32,7 +32,7 @@ const FACTORS: [f64; 4] = [0.1, 1.0, 4.0, 16.0];
 
 /// The cache program under faults: a cache behind operators, and its checker.
 pub struct CacheSubject {
-    pub(super) stage: Stage<Trial, Findings>,
+    pub(super) run: TrialRun<Trial, Findings>,
     pub(super) groups: Rc<[Vec<SocketAddr>]>,
     pub(super) script: Script,
     planner: Planner,
@@ -80,7 +80,7 @@ impl Subject for CacheSubject {
     const MUTANTS: &'static [Mutant] = MUTANTS;
     type Trial = Trial;
     type Findings = Findings;
-    type Deed = Infallible;
+    type ScheduledAction = Infallible;
 
     fn draw(seed: u64) -> Trial {
         Trial::draw(seed)
@@ -154,80 +154,80 @@ impl Subject for CacheSubject {
         let mut findings = Findings::new(trial, places.clone(), Rc::clone(&groups), addresses, traced, recent);
         (findings.control, findings.seen) = (control, seen);
         let script = Script::new(count, trial.traffic_groups());
-        Self { stage: Stage::new(trial, site.world, places, findings), groups, script, planner }
+        Self { run: TrialRun::new(trial, site.world, places, findings), groups, script, planner }
     }
 
-    fn stage(&self) -> &Stage<Trial, Findings> {
-        &self.stage
+    fn trial_run(&self) -> &TrialRun<Trial, Findings> {
+        &self.run
     }
 
-    fn stage_mut(&mut self) -> &mut Stage<Trial, Findings> {
-        &mut self.stage
+    fn trial_run_mut(&mut self) -> &mut TrialRun<Trial, Findings> {
+        &mut self.run
     }
 
-    fn into_stage(self) -> Stage<Trial, Findings> {
-        self.stage
+    fn into_trial_run(self) -> TrialRun<Trial, Findings> {
+        self.run
     }
 
-    fn begins(&mut self, what: &What) -> bool {
-        let is_script = self.stage.trial.controllers == 0;
+    fn begins(&mut self, what: &FaultKind) -> bool {
+        let is_script = self.run.trial.controllers == 0;
         match what {
             // Real controllers plan for the traffic.
-            What::Plan(_) | What::Degraded(_) if !is_script => self.set_demand(),
-            What::NoController if !is_script => {
-                let controllers: Vec<NodeId> = self.stage.places.of(Party::Controller).collect();
-                controllers.into_iter().for_each(|node| self.stage.crash(node));
+            FaultKind::Plan(_) | FaultKind::Degraded(_) if !is_script => self.set_demand(),
+            FaultKind::NoController if !is_script => {
+                let controllers: Vec<NodeId> = self.run.places.of(Party::Controller).collect();
+                controllers.into_iter().for_each(|node| self.run.crash(node));
             }
-            What::WrongPlans => self.set_demand(),
-            What::Plan(number) => self.script.plan = *number,
-            What::Degraded(group) => drop(self.script.degraded.insert(*group)),
-            What::NoController => self.script.is_dead = true,
-            What::Slow { server, by } => self.set(*server, Condition::Slow(*by)),
-            What::Absurd(server) => self.set(*server, Condition::Absurd),
-            What::Silent(server) => self.set(*server, Condition::Silent),
-            What::Lies(operator) => self.set_lies(*operator, true),
-            What::Answered(_) | What::Common(_) => {}
+            FaultKind::WrongPlans => self.set_demand(),
+            FaultKind::Plan(number) => self.script.plan = *number,
+            FaultKind::Degraded(group) => drop(self.script.degraded.insert(*group)),
+            FaultKind::NoController => self.script.is_dead = true,
+            FaultKind::Slow { server, by } => self.set(*server, Condition::Slow(*by)),
+            FaultKind::Absurd(server) => self.set(*server, Condition::Absurd),
+            FaultKind::Silent(server) => self.set(*server, Condition::Silent),
+            FaultKind::Lies(operator) => self.set_lies(*operator, true),
+            FaultKind::Answered(_) | FaultKind::Common(_) => {}
         }
         true
     }
 
-    fn ends(&mut self, what: &What) {
-        let is_script = self.stage.trial.controllers == 0;
+    fn ends(&mut self, what: &FaultKind) {
+        let is_script = self.run.trial.controllers == 0;
         match what {
-            What::Plan(_) | What::Degraded(_) if !is_script => self.set_demand(),
-            What::WrongPlans => self.set_demand(),
-            What::NoController if !is_script => {
-                let controllers: Vec<NodeId> = self.stage.places.of(Party::Controller).collect();
-                controllers.into_iter().for_each(|node| self.stage.restart(node));
+            FaultKind::Plan(_) | FaultKind::Degraded(_) if !is_script => self.set_demand(),
+            FaultKind::WrongPlans => self.set_demand(),
+            FaultKind::NoController if !is_script => {
+                let controllers: Vec<NodeId> = self.run.places.of(Party::Controller).collect();
+                controllers.into_iter().for_each(|node| self.run.restart(node));
             }
-            What::Degraded(group) => drop(self.script.degraded.remove(group)),
-            What::NoController => self.script.is_dead = false,
-            What::Slow { server, .. } | What::Absurd(server) | What::Silent(server) => {
+            FaultKind::Degraded(group) => drop(self.script.degraded.remove(group)),
+            FaultKind::NoController => self.script.is_dead = false,
+            FaultKind::Slow { server, .. } | FaultKind::Absurd(server) | FaultKind::Silent(server) => {
                 self.set(*server, Condition::Well);
             }
-            What::Lies(operator) => self.set_lies(*operator, false),
-            What::Plan(_) | What::Answered(_) | What::Common(_) => {}
+            FaultKind::Lies(operator) => self.set_lies(*operator, false),
+            FaultKind::Plan(_) | FaultKind::Answered(_) | FaultKind::Common(_) => {}
         }
     }
 
     /// Without controllers, lets the script keep the rules up to date.
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
-            if self.stage.trial.controllers == 0 {
+            if self.run.trial.controllers == 0 {
                 self.operate();
             }
-            let next = at.min(self.stage.world.now() + LOOKS);
+            let next = at.min(self.run.world.now() + LOOKS);
             // Time does not advance without events.
-            let nothing = Action::command(self.stage.node(Party::Operator(0)), ());
-            self.stage.world.at(next, nothing);
-            self.stage.run_until(next)?;
+            let nothing = Action::command(self.run.node(Party::Operator(0)), ());
+            self.run.world.at(next, nothing);
+            self.run.run_until(next)?;
             if next >= at {
                 return Ok(());
             }
         }
     }
 
-    fn heal(&mut self) -> Checked {
+    fn await_recovery(&mut self) -> Checked {
         self.all_heals()
     }
 }
@@ -235,36 +235,36 @@ impl Subject for CacheSubject {
 impl CacheSubject {
     /// Sets the clients' demand and the planner's mood by current faults.
     fn set_demand(&mut self) {
-        let (mut mood, trial) = (Mood::default(), Rc::clone(&self.stage.trial));
+        let (mut mood, trial) = (Mood::default(), Rc::clone(&self.run.trial));
         let mut pauses = vec![1.0; trial.clients.len()];
-        for (_, what) in self.stage.lasting() {
+        for (_, what) in self.run.lasting() {
             match what {
-                What::Plan(number) => {
+                FaultKind::Plan(number) => {
                     mood.is_free = true;
                     let turn = |client: usize| number.rotate_right(2 * client as u32 % 32) as usize % FACTORS.len();
                     pauses.iter_mut().enumerate().for_each(|(client, pause)| *pause *= FACTORS[turn(client)]);
                 }
-                What::Degraded(group) => {
+                FaultKind::Degraded(group) => {
                     let of_it =
                         pauses.iter_mut().enumerate().filter(|(client, _)| trial.group_of_client(*client) == *group);
                     of_it.for_each(|(_, pause)| *pause = 0.0);
                 }
-                What::WrongPlans => mood.is_wrong = true,
+                FaultKind::WrongPlans => mood.is_wrong = true,
                 _ => {}
             }
         }
         self.planner.set_mood(mood);
         for (client, pause) in pauses.into_iter().enumerate() {
-            self.stage.act(Action::command(self.stage.node(Party::Client(client)), Pace { pause }));
+            self.run.act(Action::command(self.run.node(Party::Client(client)), Pace { pause }));
         }
     }
 
     fn set_lies(&mut self, operator: usize, lies: bool) {
-        self.stage.act(Action::command(self.stage.node(Party::Operator(operator)), Lies(lies)));
+        self.run.act(Action::command(self.run.node(Party::Operator(operator)), Lies(lies)));
     }
 
     fn set(&mut self, server: usize, condition: Condition) {
-        self.stage.act(Action::command(self.stage.node(Party::Server(server)), condition));
+        self.run.act(Action::command(self.run.node(Party::Server(server)), condition));
     }
 }
 

@@ -114,23 +114,23 @@ impl CacheSubject {
     }
 
     fn now(&self) -> Nanos {
-        self.stage.world.now()
+        self.run.world.now()
     }
 
     fn operator_at(&self, place: usize) -> SocketAddr {
-        self.stage.world.address(self.stage.node(Party::Operator(place)))
+        self.run.world.address(self.run.node(Party::Operator(place)))
     }
 
     fn look(&mut self) {
-        let (now, detect) = (self.now(), self.stage.trial.detect_ms * MS);
+        let (now, detect) = (self.now(), self.run.trial.detect_ms * MS);
         for place in 0..self.script.operators.len() {
-            let world = &self.stage.world;
-            let operator = nodes::operator(world, self.stage.node(Party::Operator(place))).map(|it| it.incarnation());
-            let selector = nodes::selector(world, self.stage.node(Party::Selector(place))).map(|it| it.incarnation());
+            let world = &self.run.world;
+            let operator = nodes::operator(world, self.run.node(Party::Operator(place))).map(|it| it.incarnation());
+            let selector = nodes::selector(world, self.run.node(Party::Selector(place))).map(|it| it.incarnation());
             let was_dead = self.script.selectors[place].is_dead;
             if self.script.selectors[place].look(now, detect, selector) {
-                let node = self.stage.node(Party::Selector(place));
-                self.stage.act(Action::command(node, ReplicaGroups(self.replica_groups())));
+                let node = self.run.node(Party::Selector(place));
+                self.run.act(Action::command(node, ReplicaGroups(self.replica_groups())));
             }
             let is_new = self.script.operators[place].look(now, detect, operator);
             if is_new {
@@ -144,8 +144,8 @@ impl CacheSubject {
     }
 
     fn tell(&mut self, place: usize, rules: Vec<Rule>) {
-        let node = self.stage.node(Party::Operator(place));
-        self.stage.act(Action::command(node, Rules(rules)));
+        let node = self.run.node(Party::Operator(place));
+        self.run.act(Action::command(node, Rules(rules)));
     }
 
     /// For all that have their rules.
@@ -163,15 +163,15 @@ impl CacheSubject {
     }
 
     fn own(&self, place: usize) -> Rule {
-        let rack = (place < self.stage.trial.racks).then_some(place as u16);
-        let selector = self.stage.world.address(self.stage.node(Party::Selector(place)));
+        let rack = (place < self.run.trial.racks).then_some(place as u16);
+        let selector = self.run.world.address(self.run.node(Party::Selector(place)));
         Rule::Own { rack, selector: (!self.script.selectors[place].is_dead).then_some(selector) }
     }
 
     /// All rules of an operator: hosts last, so that no answer is refused.
     fn rules(&self, place: usize) -> Vec<Rule> {
-        let trial = &self.stage.trial;
-        let address = |party| self.stage.world.address(self.stage.node(party));
+        let trial = &self.run.trial;
+        let address = |party| self.run.world.address(self.run.node(party));
         let others = (0..trial.operators()).filter(|other| *other != place);
         let mut rules: Vec<Rule> = others.map(|other| Rule::Operator(self.operator_at(other))).collect();
         rules.extend((0..trial.racks).map(|rack| Rule::Rack {

@@ -1,7 +1,7 @@
 //! An attacker that sees requests with their numbers, and answers them from its own address. The receiver must check an
 //! answer's source (N8).
 
-use super::trial::{Trial, What};
+use super::trial::{FaultKind, Trial};
 use crate::{Actor, Context, NodeId, Place, Wake, World};
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::cache::{Ends, Kind, Netrs, NetrsResponse, Packet, ServerStatus, parse};
@@ -38,7 +38,7 @@ struct Spy {
 pub(super) fn add_spy(trial: &Trial, world: &mut World) -> Seen {
     let mut times = Vec::new();
     for fault in &trial.faults {
-        let What::Answered(count) = fault.what else { continue };
+        let FaultKind::Answered(count) = fault.what else { continue };
         let every = fault.for_ms * MS / u64::from(count.max(1));
         times.extend((0..u64::from(count)).map(|n| fault.at_ms * MS + n * every));
     }

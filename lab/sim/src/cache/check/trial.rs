@@ -91,7 +91,7 @@ pub struct ClientSpec {
 }
 
 /// A fault of a cache.
-pub type Fault = check::Fault<What>;
+pub type Fault = check::Fault<FaultKind>;
 
 /// A node, by its place in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ pub enum Party {
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
-pub enum What {
+pub enum FaultKind {
     /// The script changes its plan for good: this number gives each traffic group another RSNode. Real controllers get
     /// random plans for the fault's duration, and this number changes the clients' demand.
     Plan(u32),
@@ -143,13 +143,13 @@ pub enum What {
     Common(Common<Party>),
 }
 
-impl From<Common<Party>> for What {
+impl From<Common<Party>> for FaultKind {
     fn from(common: Common<Party>) -> Self {
         Self::Common(common)
     }
 }
 
-impl check::What for What {
+impl check::FaultKind for FaultKind {
     type Party = Party;
 
     fn common(&self) -> Option<&Common<Party>> {
@@ -191,7 +191,7 @@ impl check::Party for Party {
 }
 
 impl check::Trial for Trial {
-    type What = What;
+    type FaultKind = FaultKind;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
     check::kept_in_fields!();
@@ -252,15 +252,21 @@ impl Trial {
         }
         let known = |party: Party| if self.has(party) { Ok(()) } else { bad(format!("there is no {party:?}")) };
         match &fault.what {
-            What::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
-            What::Slow { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
-            What::Slow { server, .. } | What::Absurd(server) | What::Silent(server) => known(Party::Server(*server)),
-            What::Lies(operator) => known(Party::Operator(*operator)),
-            What::Degraded(group) if *group >= self.traffic_groups() => {
+            FaultKind::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
+            FaultKind::Slow { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
+            FaultKind::Slow { server, .. } | FaultKind::Absurd(server) | FaultKind::Silent(server) => {
+                known(Party::Server(*server))
+            }
+            FaultKind::Lies(operator) => known(Party::Operator(*operator)),
+            FaultKind::Degraded(group) if *group >= self.traffic_groups() => {
                 bad(format!("there is no traffic group {group}"))
             }
-            What::Answered(count) if *count > ANSWERED_MAX => bad(format!("use up to {ANSWERED_MAX} answers")),
-            What::Plan(_) | What::Degraded(_) | What::NoController | What::WrongPlans | What::Answered(_) => Ok(()),
+            FaultKind::Answered(count) if *count > ANSWERED_MAX => bad(format!("use up to {ANSWERED_MAX} answers")),
+            FaultKind::Plan(_)
+            | FaultKind::Degraded(_)
+            | FaultKind::NoController
+            | FaultKind::WrongPlans
+            | FaultKind::Answered(_) => Ok(()),
         }
     }
 
@@ -298,8 +304,8 @@ impl Trial {
     }
 }
 
-impl What {
+impl FaultKind {
     pub(super) fn is_attack(&self) -> bool {
-        matches!(self, Self::Answered(_)) || check::What::common(self).is_some_and(Common::is_attack)
+        matches!(self, Self::Answered(_)) || check::FaultKind::common(self).is_some_and(Common::is_attack)
     }
 }

@@ -2,7 +2,7 @@
 //! partitioned or paused. Each has its own random stream, so that the rest of a trial does not change.
 
 use super::draw::{cut, island, pick};
-use super::trial::{ClientSpec, Fault, Mode, Party, Trial, What};
+use super::trial::{ClientSpec, Fault, FaultKind, Mode, Party, Trial};
 use crate::check::Common;
 use midflight_wire::store::REPLICAS_MAX;
 use rand::RngExt;
@@ -31,7 +31,7 @@ pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     trial.faults.extend(faults);
 }
 
-fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
+fn fault(at_ms: u64, for_ms: u64, what: impl Into<FaultKind>) -> Fault {
     Fault { at_ms, for_ms, what: what.into() }
 }
 
@@ -39,11 +39,11 @@ fn change(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let at_ms = random.random_range(BEGINS_MS..trial.heal_ms - 50);
     let place = random.random_range(0..trial.places());
     let what = if place >= trial.replicas {
-        What::Join(place)
+        FaultKind::Join(place)
     } else if trial.replicas >= 3 && random.random_bool(0.3) {
-        What::Wipe(place)
+        FaultKind::Wipe(place)
     } else {
-        What::Leave { replica: place, returns: random.random_bool(0.5) }
+        FaultKind::Leave { replica: place, returns: random.random_bool(0.5) }
     };
     let mut faults = vec![fault(at_ms, random.random_range(1..400), what.clone())];
     if random.random_bool(0.1) {
@@ -64,16 +64,16 @@ fn meets(random: &mut Pcg64, trial: &Trial, at_ms: u64, place: usize) -> Fault {
     match random.random_range(0..9) {
         0 => fault(at_ms, for_ms, Common::Crash(party(leader))),
         1 => fault(at_ms, for_ms, Common::Crash(party(place))),
-        2 => fault(at_ms, for_ms, What::PowerCut),
+        2 => fault(at_ms, for_ms, FaultKind::PowerCut),
         3 => fault(at_ms, for_ms, island(trial, vec![Party::Switch(0), party(leader)], random.random_bool(0.7))),
         4 => fault(at_ms, for_ms, cut(party(leader), party(place), random.random_bool(0.7))),
-        5 => fault(at_ms, for_ms, What::SlowDisk { replica: leader, by: random.random_range(10..200) }),
-        6 => fault(at_ms, for_ms, What::SlowDisk { replica: place, by: random.random_range(10..200) }),
-        7 => fault(at_ms, 1, What::Transfer(place)),
+        5 => fault(at_ms, for_ms, FaultKind::SlowDisk { replica: leader, by: random.random_range(10..200) }),
+        6 => fault(at_ms, for_ms, FaultKind::SlowDisk { replica: place, by: random.random_range(10..200) }),
+        7 => fault(at_ms, 1, FaultKind::Transfer(place)),
         _ => fault(
             at_ms,
             for_ms,
-            What::Leave { replica: other.min(trial.replicas - 1), returns: random.random_bool(0.5) },
+            FaultKind::Leave { replica: other.min(trial.replicas - 1), returns: random.random_bool(0.5) },
         ),
     }
 }
@@ -86,7 +86,7 @@ fn shrinking(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     // The operator acts every 20 ms, and a change takes a round.
     let cut_ms = at_ms + if random.random_bool(0.5) { random.random_range(20..25) } else { random.random_range(1..60) };
     let last = trial.replicas - 1;
-    let leaves = |replica| What::Leave { replica, returns: false };
+    let leaves = |replica| FaultKind::Leave { replica, returns: false };
     let mut faults =
         vec![fault(at_ms, 1, leaves(last)), fault(at_ms + pick(random, &[0, 0, 10, 30]), 1, leaves(last - 1))];
     let staying = (0..trial.replicas / 2).map(Party::Replica);
@@ -107,7 +107,7 @@ fn last_one(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     let last = trial.replicas - 1;
     let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
     let leave = |place: usize| {
-        let what = What::Leave { replica: place, returns: place == last };
+        let what = FaultKind::Leave { replica: place, returns: place == last };
         fault(at_ms + apart_ms * (place as u64 - 1), 1, what)
     };
     let mut faults: Vec<Fault> = (1..=last).map(leave).collect();
@@ -126,8 +126,8 @@ fn leader_with_learner(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     let learner = trial.replicas;
     let alone = island(trial, vec![Party::Switch(0), Party::Replica(0), Party::Replica(learner)], true);
     vec![
-        fault(at_ms, 600, What::SlowDisk { replica: 0, by: random.random_range(50..300) }),
-        fault(at_ms, 1, What::Join(learner)),
+        fault(at_ms, 600, FaultKind::SlowDisk { replica: 0, by: random.random_range(50..300) }),
+        fault(at_ms, 1, FaultKind::Join(learner)),
         fault(at_ms + random.random_range(30..200), random.random_range(250..400), alone),
     ]
 }
@@ -140,7 +140,7 @@ fn small_half(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     side.push(Party::Switch(0));
     let mut faults = vec![fault(at_ms, random.random_range(250..600), island(trial, side, random.random_bool(0.8)))];
     if trial.outsiders > 0 {
-        faults.push(fault(at_ms - random.random_range(0..60), 1, What::Join(trial.replicas)));
+        faults.push(fault(at_ms - random.random_range(0..60), 1, FaultKind::Join(trial.replicas)));
     }
     faults
 }

@@ -1,6 +1,6 @@
 //! Draws a trial from a seed. Few keys and key groups make operations collide; short times make much happen.
 
-use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial, What};
+use super::trial::{ClientSpec, Fault, FaultKind, Kind, Mode, PPM_MAX, Party, SetSpec, Trial};
 use super::{changes, scenes};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
@@ -99,7 +99,7 @@ fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
         1 => Common::Forged(count).into(),
         2 | 3 => Common::Replayed(count).into(),
         4 => Common::Guessed(count).into(),
-        _ => What::Rogue(count),
+        _ => FaultKind::Rogue(count),
     };
     let at_ms = random.random_range(0..heal_ms);
     Fault { at_ms, for_ms: random.random_range(0..=heal_ms - at_ms), what }
@@ -158,16 +158,16 @@ fn party(random: &mut Pcg64, trial: &Trial) -> Party {
 fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     let what = match random.random_range(0..20) {
         0..4 => Common::Crash(party(random, trial)).into(),
-        4 => What::PowerCut,
+        4 => FaultKind::PowerCut,
         5 | 6 => Common::Pause(party(random, trial)).into(),
         7 | 8 => drift(random, trial),
         9..13 => partition(random, trial),
         13 => Common::Burst(Net::burst(random, 2_000)).into(),
         14 | 15 => late(random, trial),
-        16 if trial.replicas > 1 => What::Wipe(random.random_range(0..trial.replicas)),
-        17 => What::SlowDisk { replica: random.random_range(0..trial.replicas), by: random.random_range(2..100) },
-        18 => What::Transfer(random.random_range(0..trial.replicas)),
-        _ => What::Flush,
+        16 if trial.replicas > 1 => FaultKind::Wipe(random.random_range(0..trial.replicas)),
+        17 => FaultKind::SlowDisk { replica: random.random_range(0..trial.replicas), by: random.random_range(2..100) },
+        18 => FaultKind::Transfer(random.random_range(0..trial.replicas)),
+        _ => FaultKind::Flush,
     };
     let for_ms = pick(random, &[5, 40, 130, 300, 1_000]);
     Fault { at_ms: random.random_range(300..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what }
@@ -175,7 +175,7 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
 
 /// A clock drifts, and may jump. A replica's does not jump: its promises and fences would end early, as with drift
 /// beyond the set's ρ.
-fn drift(random: &mut Pcg64, trial: &Trial) -> What {
+fn drift(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     let (party, ppm) = (party(random, trial), random.random_range(-PPM_MAX..=PPM_MAX));
     let jump_ms = pick(random, &[0, 0, 100]);
     let ahead_ms = if matches!(party, Party::Replica(_)) { 0 } else { jump_ms };
@@ -192,18 +192,18 @@ fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let (switch, party) = (Party::Switch(0), Party::Replica(leader));
     match random.random_range(0..8) {
         // FLUSHDB while a switch does not hear that its session ends.
-        0 => vec![first(200, cut(party, switch, true)), soon(1, What::Flush)],
+        0 => vec![first(200, cut(party, switch, true)), soon(1, FaultKind::Flush)],
         // Writes of a session arrive in the next one, and so do their replies.
         1 => vec![
-            first(200, What::Late { party: switch, kind: Kind::Write, by_ms: 60, copies: false }),
-            first(200, What::Late { party, kind: Kind::WriteReply, by_ms: 100, copies: true }),
-            soon(1, What::Flush),
+            first(200, FaultKind::Late { party: switch, kind: Kind::Write, by_ms: 60, copies: false }),
+            first(200, FaultKind::Late { party, kind: Kind::WriteReply, by_ms: 100, copies: true }),
+            soon(1, FaultKind::Flush),
         ],
         // Writes are in flight for long, and some are lost.
         2 => vec![
-            first(300, What::SlowDisk { replica: (leader + 1) % trial.replicas, by: 50 }),
-            first(300, What::SlowDisk { replica: (leader + 2) % trial.replicas, by: 80 }),
-            soon(200, What::Late { party: switch, kind: Kind::Write, by_ms: 100, copies: false }),
+            first(300, FaultKind::SlowDisk { replica: (leader + 1) % trial.replicas, by: 50 }),
+            first(300, FaultKind::SlowDisk { replica: (leader + 2) % trial.replicas, by: 80 }),
+            soon(200, FaultKind::Late { party: switch, kind: Kind::Write, by_ms: 100, copies: false }),
         ],
         // The leader does not hear its switch, whose heartbeats still arrive; then it cannot end the session there.
         3 => vec![first(150, cut(switch, party, false)), soon(300, island(trial, vec![switch], true))],
@@ -219,7 +219,7 @@ fn slow_disk(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Ve
     let fault = |at_ms, for_ms, what| Fault { at_ms, for_ms, what };
     let dies_ms = at_ms + random.random_range(20..100);
     vec![
-        fault(at_ms, 400, What::SlowDisk { replica: leader, by: pick(random, &[20, 100, 1_000]) }),
+        fault(at_ms, 400, FaultKind::SlowDisk { replica: leader, by: pick(random, &[20, 100, 1_000]) }),
         fault(at_ms, 100, cut(Party::Replica(leader), Party::Replica(second), true)),
         fault(dies_ms, 5, Common::Crash(Party::Replica(leader)).into()),
         fault(dies_ms, random.random_range(5..400), Common::Crash(Party::Replica(third)).into()),
@@ -239,18 +239,18 @@ fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64)
     let near = alone_at - 20 + random.random_range(0..80);
     match random.random_range(0..3) {
         0 => faults.push(Fault { at_ms: near, for_ms: 3, what: Common::Crash(party(2)).into() }),
-        1 => faults.push(Fault { at_ms: near, for_ms: 1, what: What::Transfer((leader + 2) % trial.replicas) }),
+        1 => faults.push(Fault { at_ms: near, for_ms: 1, what: FaultKind::Transfer((leader + 2) % trial.replicas) }),
         _ => {}
     }
     faults
 }
 
-pub(super) fn cut(from: Party, to: Party, both: bool) -> What {
+pub(super) fn cut(from: Party, to: Party, both: bool) -> FaultKind {
     Common::Partition { from: vec![from], to: vec![to], both }.into()
 }
 
 /// Cuts these off from all others except the first client, which hears both sides.
-pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
+pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> FaultKind {
     let from = all(trial).into_iter().filter(|party| *party != Party::Client(0) && !on_it.contains(party)).collect();
     Common::Partition { from, to: on_it, both }.into()
 }
@@ -277,7 +277,7 @@ fn clocks(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     parties.map(drift).collect()
 }
 
-fn late(random: &mut Pcg64, trial: &Trial) -> What {
+fn late(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     let kind = pick(random, &Kind::ALL);
     let party = match kind {
         Kind::Read | Kind::Write if random.random_bool(0.5) => {
@@ -289,12 +289,12 @@ fn late(random: &mut Pcg64, trial: &Trial) -> What {
         }
         _ => Party::Switch(random.random_range(0..trial.switches)),
     };
-    What::Late { party, kind, by_ms: random.random_range(1..400), copies: random.random_bool(0.5) }
+    FaultKind::Late { party, kind, by_ms: random.random_range(1..400), copies: random.random_bool(0.5) }
 }
 
 /// Between two parties, a switch and all replicas, or islands: an old switch with one replica and the clients on one
 /// side.
-fn partition(random: &mut Pcg64, trial: &Trial) -> What {
+fn partition(random: &mut Pcg64, trial: &Trial) -> FaultKind {
     let both = random.random_bool(0.7);
     let all = all(trial);
     match random.random_range(0..4) {

@@ -6,7 +6,7 @@
 //! | `draw`, `scenes`, `changes` | a trial from a seed; combined faults; membership changes |
 //! | `smaller` | ways to shrink a trial |
 //! | `run` | a world from a trial, and its faults |
-//! | `heal` | recovery after the last fault, and linearizability |
+//! | `recovery` | recovery after the last fault, and linearizability |
 //! | `operator` | the intended membership, and the requests to the leader for it |
 //! | `rules` | the names of the rules |
 //! | `monitor` | records the history, and checks what is visible at once |
@@ -17,10 +17,10 @@
 mod changes;
 mod draw;
 mod guess;
-mod heal;
 mod monitor;
 mod mutants;
 mod operator;
+mod recovery;
 mod rogue;
 mod rules;
 mod run;
@@ -30,4 +30,4 @@ mod trace;
 mod trial;
 
 pub use run::StoreSubject;
-pub use trial::{ClientSpec, Fault, Kind, Mode, Party, SetSpec, Trial, What};
+pub use trial::{ClientSpec, Fault, FaultKind, Kind, Mode, Party, SetSpec, Trial};

@@ -3,7 +3,7 @@
 use super::rules::*;
 use super::trace;
 use super::trial::Party;
-use crate::check::{self, Checked, Judgement, Places, Recent, Trace, holds};
+use crate::check::{self, CheckReport, Checked, Places, Recent, Trace, holds};
 use crate::store::{StoreEvent, SwitchActor};
 use crate::{Actor, Happening, NodeId};
 use midflight_endpoint::Nanos;
@@ -21,7 +21,7 @@ const SOUND_EVERY: u32 = 32;
 #[derive(Debug)]
 pub struct Findings {
     pub(super) history: History,
-    judgement: Judgement,
+    report: CheckReport,
     open: HashMap<(NodeId, OperationKey), usize>,
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
@@ -34,7 +34,7 @@ impl Findings {
     pub(super) fn new(places: Places<Party>, traced: bool, recent: Recent) -> Self {
         Self {
             history: History::default(),
-            judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
+            report: CheckReport::new(traced.then(|| Trace::new(places.names()))),
             open: HashMap::new(),
             passed: None,
             places,
@@ -155,8 +155,8 @@ fn result(outcome: &Result<Answer, StoreError>) -> Option<Outcome> {
 }
 
 impl check::Findings for Findings {
-    fn judgement(&mut self) -> &mut Judgement {
-        &mut self.judgement
+    fn report(&mut self) -> &mut CheckReport {
+        &mut self.report
     }
 
     fn describe(datagram: &[u8]) -> String {

@@ -32,7 +32,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(162, "two-clients-in-snapshot", "crates/store/src/replica/image.rs", 1500),
     Mutant::new(163, "own-time-expires", "crates/store/src/replica/drive.rs", 1500),
     Mutant::new(164, "lost-snapshot-unnoticed", "crates/store/src/replica/node/mod.rs", 1500),
-    Mutant::new(165, "stranger-refused", "crates/store/src/replica/mod.rs", 1500),
+    Mutant::new(165, "stranger-refused", "crates/store/src/replica/from_peers.rs", 1500),
     Mutant::new(166, "commit-forgotten", "crates/store/src/replica/node/mod.rs", 1500),
     Mutant::new(167, "learner-counted", "crates/store/src/replica/node/received.rs", 1500),
     Mutant::new(168, "too-few-left", "crates/store/src/replica/members.rs", 1500),

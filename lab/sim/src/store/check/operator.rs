@@ -80,7 +80,7 @@ impl StoreSubject {
     /// `false` if it is the last member, which stays.
     pub(super) fn leave(&mut self, place: usize) -> bool {
         let others =
-            (0..self.stage.trial.places()).filter(|other| *other != place && self.place(*other).is_wanted()).count();
+            (0..self.run.trial.places()).filter(|other| *other != place && self.place(*other).is_wanted()).count();
         let goal = self.place(place).goal;
         if goal == Goal::In && others > 0 {
             self.set.borrow_mut()[place].goal = Goal::Leave;
@@ -105,29 +105,29 @@ impl StoreSubject {
         if !self.may_wipe(place) {
             return false;
         }
-        let node = self.stage.node(Party::Replica(place));
+        let node = self.run.node(Party::Replica(place));
         self.set.borrow_mut()[place].begin_life(place);
-        self.stage.crash(node);
-        self.stage.act(Action::Wipe(node));
+        self.run.crash(node);
+        self.run.act(Action::Wipe(node));
         true
     }
 
     fn may_wipe(&self, place: usize) -> bool {
-        let voters = (0..self.stage.trial.places()).filter(|place| self.place(*place).goal == Goal::In).count();
+        let voters = (0..self.run.trial.places()).filter(|place| self.place(*place).goal == Goal::In).count();
         let has_mistake = self.set.borrow().iter().any(|place| place.mistake.is_some());
         self.is_settled() && voters >= 3 && self.place(place).goal == Goal::In && !has_mistake
     }
 
     /// A first replica that lost its disk starts under its old id.
     pub(super) fn begin_mistake(&mut self, place: usize, joins: bool) -> bool {
-        if !self.may_wipe(place) || place >= self.stage.trial.replicas || self.place(place).lives > 0 {
+        if !self.may_wipe(place) || place >= self.run.trial.replicas || self.place(place).lives > 0 {
             return false;
         }
-        let node = self.stage.node(Party::Replica(place));
+        let node = self.run.node(Party::Replica(place));
         self.set.borrow_mut()[place].mistake = Some(joins);
-        self.stage.crash(node);
-        self.stage.act(Action::Wipe(node));
-        self.stage.restart(node);
+        self.run.crash(node);
+        self.run.act(Action::Wipe(node));
+        self.run.restart(node);
         true
     }
 
@@ -140,11 +140,11 @@ impl StoreSubject {
 
     /// Restarts a non-member's place with an empty disk, under a new id.
     fn begin_again(&mut self, place: usize) {
-        let node = self.stage.node(Party::Replica(place));
+        let node = self.run.node(Party::Replica(place));
         self.set.borrow_mut()[place].begin_life(place);
-        self.stage.crash(node);
-        self.stage.act(Action::Wipe(node));
-        self.stage.restart(node);
+        self.run.crash(node);
+        self.run.act(Action::Wipe(node));
+        self.run.restart(node);
     }
 
     /// Requests all missing changes of the leader, several at once, and repeats them until each is made. Only a leader
@@ -153,7 +153,7 @@ impl StoreSubject {
         let Some(leader) = self.leader().filter(|leader| self.has_session_at(*leader)) else { return };
         let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
         let is_changing = self.replica(leader).is_none_or(|leader| leader.status(0).is_changing);
-        for place in 0..self.stage.trial.places() {
+        for place in 0..self.run.trial.places() {
             let Place { member, goal, former, has_joined, .. } = self.place(place);
             let is_member = known.contains(&member.id);
             match (goal, former.filter(|former| known.contains(former))) {
@@ -176,7 +176,7 @@ impl StoreSubject {
 
     /// A leader does not remove itself: it hands over first.
     fn remove(&mut self, place: usize, leader: usize) {
-        let next = (0..self.stage.trial.places()).find(|other| *other != place && self.place(*other).goal == Goal::In);
+        let next = (0..self.run.trial.places()).find(|other| *other != place && self.place(*other).goal == Goal::In);
         match next {
             Some(next) if place == leader => self.ask_leader(Order::Transfer(self.place(next).member.id)),
             _ => self.ask_leader(Order::Remove(self.place(place).member.id)),

@@ -2,7 +2,7 @@
 //! data.
 
 use super::run::SET;
-use super::trial::{Trial, What};
+use super::trial::{FaultKind, Trial};
 use crate::check::Trial as _;
 use crate::store::{Load, StoreEvent};
 use crate::{Actor, Context, Place, Wake, World};
@@ -29,7 +29,7 @@ struct Rogue {
 
 pub(super) fn add(trial: &Trial, world: &mut World, load: &Rc<Load>, switches: &[SocketAddr]) {
     for fault in &trial.faults {
-        let What::Rogue(count) = fault.what else { continue };
+        let FaultKind::Rogue(count) = fault.what else { continue };
         let (begin, end) = trial.times(fault);
         let every = (end - begin) / u64::from(count.max(1));
         let times: VecDeque<Nanos> = (0..u64::from(count)).map(|n| begin + n * every).collect();

@@ -5,8 +5,8 @@ use super::monitor::Findings;
 use super::mutants::MUTANTS;
 use super::operator::{OPERATOR, Place};
 use super::rogue;
-use super::trial::{ClientSpec, Mode, Party, SetSpec, Trial, What, late};
-use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
+use super::trial::{ClientSpec, FaultKind, Mode, Party, SetSpec, Trial, late};
+use crate::check::{Checked, Mutant, Places, Subject, TrialRun, add_attacker};
 use crate::store::{Ask, Late, Load, Order, nodes};
 use crate::{Action, DiskCondition, NodeId, World};
 use midflight_dataplane::store::{NewSet, Policy, StoreConfig};
@@ -24,7 +24,7 @@ const TIMEOUT: Nanos = 60 * SECOND;
 
 /// The store program under faults: a store and its checker.
 pub struct StoreSubject {
-    pub(super) stage: Stage<Trial, Findings>,
+    pub(super) run: TrialRun<Trial, Findings>,
     pub(super) load: Rc<Load>,
     pub(super) set: Rc<RefCell<Vec<Place>>>,
 }
@@ -34,7 +34,7 @@ impl Subject for StoreSubject {
     const MUTANTS: &'static [Mutant] = MUTANTS;
     type Trial = Trial;
     type Findings = Findings;
-    type Deed = Infallible;
+    type ScheduledAction = Infallible;
 
     fn draw(seed: u64) -> Trial {
         Trial::draw(seed)
@@ -80,63 +80,63 @@ impl Subject for StoreSubject {
         let recent = add_attacker(trial, &mut world, CRAFT);
         rogue::add(trial, &mut world, &load, &at);
         let findings = Findings::new(places.clone(), traced, recent);
-        Self { stage: Stage::new(trial, world, places, findings), load, set }
+        Self { run: TrialRun::new(trial, world, places, findings), load, set }
     }
 
-    fn stage(&self) -> &Stage<Trial, Findings> {
-        &self.stage
+    fn trial_run(&self) -> &TrialRun<Trial, Findings> {
+        &self.run
     }
 
-    fn stage_mut(&mut self) -> &mut Stage<Trial, Findings> {
-        &mut self.stage
+    fn trial_run_mut(&mut self) -> &mut TrialRun<Trial, Findings> {
+        &mut self.run
     }
 
-    fn into_stage(self) -> Stage<Trial, Findings> {
-        self.stage
+    fn into_trial_run(self) -> TrialRun<Trial, Findings> {
+        self.run
     }
 
-    fn begins(&mut self, what: &What) -> bool {
+    fn begins(&mut self, what: &FaultKind) -> bool {
         match what {
-            What::PowerCut => self.replicas().for_each(|node| self.stage.crash(node)),
-            What::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
-            What::Wipe(place) => return self.wipe(*place),
-            What::Refound { replica, joins } => return self.begin_mistake(*replica, *joins),
-            What::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
-            What::Transfer(place) => {
+            FaultKind::PowerCut => self.replicas().for_each(|node| self.run.crash(node)),
+            FaultKind::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
+            FaultKind::Wipe(place) => return self.wipe(*place),
+            FaultKind::Refound { replica, joins } => return self.begin_mistake(*replica, *joins),
+            FaultKind::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
+            FaultKind::Transfer(place) => {
                 let id = self.set.borrow()[*place].member.id;
                 self.ask_leader(Order::Transfer(id));
             }
-            What::Join(place) => self.join(*place),
-            What::Leave { replica, .. } => return self.leave(*replica),
-            What::Flush => {
-                let now = self.stage.world.now();
-                self.stage.findings().flushed(now, &self.load.keys);
+            FaultKind::Join(place) => self.join(*place),
+            FaultKind::Leave { replica, .. } => return self.leave(*replica),
+            FaultKind::Flush => {
+                let now = self.run.world.now();
+                self.run.findings().flushed(now, &self.load.keys);
                 self.ask_leader(Order::Flush);
             }
             // It knows its times.
-            What::Rogue(_) | What::Common(_) => {}
+            FaultKind::Rogue(_) | FaultKind::Common(_) => {}
         }
         true
     }
 
-    fn ends(&mut self, what: &What) {
+    fn ends(&mut self, what: &FaultKind) {
         match what {
-            What::PowerCut => self.replicas().for_each(|node| self.stage.restart(node)),
-            What::Wipe(place) => self.stage.restart(self.stage.node(Party::Replica(*place))),
-            What::Refound { replica, .. } => self.end_mistake(*replica),
-            What::Late { party, .. } => self.set_late(*party, None),
-            What::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
-            What::Leave { replica, returns: true } => self.come_back(*replica),
-            What::Leave { .. } | What::Join(_) => {}
-            What::Transfer(_) | What::Flush | What::Rogue(_) | What::Common(_) => {}
+            FaultKind::PowerCut => self.replicas().for_each(|node| self.run.restart(node)),
+            FaultKind::Wipe(place) => self.run.restart(self.run.node(Party::Replica(*place))),
+            FaultKind::Refound { replica, .. } => self.end_mistake(*replica),
+            FaultKind::Late { party, .. } => self.set_late(*party, None),
+            FaultKind::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
+            FaultKind::Leave { replica, returns: true } => self.come_back(*replica),
+            FaultKind::Leave { .. } | FaultKind::Join(_) => {}
+            FaultKind::Transfer(_) | FaultKind::Flush | FaultKind::Rogue(_) | FaultKind::Common(_) => {}
         }
     }
 
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
             let is_waiting = !self.is_settled();
-            let next = if is_waiting { at.min(self.stage.world.now() + OPERATOR) } else { at };
-            self.stage.run_until(next)?;
+            let next = if is_waiting { at.min(self.run.world.now() + OPERATOR) } else { at };
+            self.run.run_until(next)?;
             if is_waiting {
                 self.operate();
             }
@@ -146,18 +146,18 @@ impl Subject for StoreSubject {
         }
     }
 
-    fn heal(&mut self) -> Checked {
+    fn await_recovery(&mut self) -> Checked {
         self.all_heals()
     }
 }
 
 impl StoreSubject {
     pub(super) fn replica(&self, place: usize) -> Option<&Replica> {
-        nodes::replica(&self.stage.world, self.stage.node(Party::Replica(place)))
+        nodes::replica(&self.run.world, self.run.node(Party::Replica(place)))
     }
 
     fn replicas(&self) -> std::vec::IntoIter<NodeId> {
-        self.stage.places.of(Party::Replica).collect::<Vec<_>>().into_iter()
+        self.run.places.of(Party::Replica).collect::<Vec<_>>().into_iter()
     }
 
     /// The place of the leader with the highest term.
@@ -166,22 +166,22 @@ impl StoreSubject {
             let status = self.replica(*place)?.status(0);
             (status.role == replica::Role::Leader).then_some(status.term)
         };
-        (0..self.stage.trial.places()).filter(|place| leads(place).is_some()).max_by_key(leads)
+        (0..self.run.trial.places()).filter(|place| leads(place).is_some()).max_by_key(leads)
     }
 
     pub(super) fn ask_leader(&mut self, order: Order) {
         if let Some(leader) = self.leader() {
-            self.stage.act(Action::command(self.stage.node(Party::Replica(leader)), order));
+            self.run.act(Action::command(self.run.node(Party::Replica(leader)), order));
         }
     }
 
     fn set_disk(&mut self, replica: usize, condition: DiskCondition) {
-        self.stage.act(Action::Disk { node: self.stage.node(Party::Replica(replica)), condition });
+        self.run.act(Action::Disk { node: self.run.node(Party::Replica(replica)), condition });
     }
 
     fn set_late(&mut self, party: Party, late: Option<Late>) {
-        let node = self.stage.node(party);
-        self.stage.act(match party {
+        let node = self.run.node(party);
+        self.run.act(match party {
             Party::Switch(_) => Action::command(node, late),
             Party::Replica(_) => Action::command(node, Order::Late(late)),
             Party::Client(_) => Action::command(node, Ask::Late(late)),

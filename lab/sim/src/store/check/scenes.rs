@@ -3,7 +3,7 @@
 //! switches. Random single faults rarely fall within the milliseconds of a lease or promise.
 
 use super::draw::{DRIFT_PPM, FARTHEST_PPM, cut, island, pick};
-use super::trial::{ClientSpec, Fault, Kind, Mode, Party, SetSpec, Trial, What};
+use super::trial::{ClientSpec, Fault, FaultKind, Kind, Mode, Party, SetSpec, Trial};
 use crate::check::{Common, Net};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -104,7 +104,7 @@ fn resigns_by_clocks_apart(trial: &Trial, at_ms: u64) -> Vec<Fault> {
     let (leader, first) = (Party::Replica(2), Party::Switch(0));
     let mut faults = begins_at_first(trial, leader, &[0, 1], &[leader, first]);
     let alone = island(trial, vec![first, leader, Party::Client(1)], true);
-    faults.extend([fault(BEGINS_MS - 50, 1, What::Transfer(2)), fault(at_ms, 400, alone)]);
+    faults.extend([fault(BEGINS_MS - 50, 1, FaultKind::Transfer(2)), fault(at_ms, 400, alone)]);
     faults
 }
 
@@ -135,11 +135,11 @@ pub(super) fn disk_that_is_lost_unseen(random: &mut Pcg64, trial: &mut Trial) {
     trial.faults = vec![
         fault(at_ms, back_ms - at_ms, crash(third)),
         fault(lost_ms, last_ms - lost_ms, crash(leader)),
-        fault(lost_ms, last_ms + 50 - lost_ms, What::Refound { replica: second, joins: random.random_bool(0.4) }),
+        fault(lost_ms, last_ms + 50 - lost_ms, FaultKind::Refound { replica: second, joins: random.random_bool(0.4) }),
     ];
 }
 
-fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
+fn fault(at_ms: u64, for_ms: u64, what: impl Into<FaultKind>) -> Fault {
     Fault { at_ms, for_ms, what: what.into() }
 }
 
@@ -167,7 +167,7 @@ fn slow_successor(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> 
     let alone_ms = at_ms + still_ms + random.random_range(0..20) - 15;
     let alone = island(trial, vec![Party::Switch(0), Party::Replica(cast.leader)], true);
     vec![
-        fault(at_ms, 1, What::Transfer(cast.third)),
+        fault(at_ms, 1, FaultKind::Transfer(cast.third)),
         fault(at_ms, still_ms, Common::Pause(Party::Replica(cast.third))),
         fault(alone_ms, random.random_range(250..400), alone),
     ]
@@ -179,8 +179,9 @@ fn session_that_returns(random: &mut Pcg64, cast: Cast, at_ms: u64) -> Vec<Fault
     let leader = Party::Replica(cast.leader);
     let away_ms = random.random_range(200..350);
     let back_ms = at_ms + away_ms + random.random_range(20..200);
-    let leaves = if random.random_bool(0.6) { What::Flush } else { What::Transfer(cast.second) };
-    let late = What::Late { party: leader, kind: Kind::Heartbeat, by_ms: pick(random, &[30, 60, 100]), copies: true };
+    let leaves = if random.random_bool(0.6) { FaultKind::Flush } else { FaultKind::Transfer(cast.second) };
+    let late =
+        FaultKind::Late { party: leader, kind: Kind::Heartbeat, by_ms: pick(random, &[30, 60, 100]), copies: true };
     vec![
         fault(at_ms, away_ms, cut(leader, Party::Switch(0), true)),
         fault(back_ms - 100, 250, late),

@@ -111,7 +111,7 @@ pub struct ClientSpec {
 }
 
 /// A fault of a store.
-pub type Fault = check::Fault<What>;
+pub type Fault = check::Fault<FaultKind>;
 
 /// A node, by its place in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ pub enum Kind {
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
-pub enum What {
+pub enum FaultKind {
     /// All replicas lose power at once.
     PowerCut,
     /// Datagrams of one kind from one party are late, or repeated late.
@@ -193,19 +193,19 @@ pub enum What {
     Common(Common<Party>),
 }
 
-impl From<Common<Party>> for What {
+impl From<Common<Party>> for FaultKind {
     fn from(common: Common<Party>) -> Self {
         Self::Common(common)
     }
 }
 
-impl What {
+impl FaultKind {
     pub(super) fn is_attack(&self) -> bool {
-        matches!(self, Self::Rogue(_)) || check::What::common(self).is_some_and(Common::is_attack)
+        matches!(self, Self::Rogue(_)) || check::FaultKind::common(self).is_some_and(Common::is_attack)
     }
 }
 
-impl check::What for What {
+impl check::FaultKind for FaultKind {
     type Party = Party;
 
     fn common(&self) -> Option<&Common<Party>> {
@@ -285,7 +285,7 @@ pub(super) fn late(kind: Kind, by_ms: u64, copies: bool) -> Late {
 }
 
 impl check::Trial for Trial {
-    type What = What;
+    type FaultKind = FaultKind;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
     check::kept_in_fields!();
@@ -359,18 +359,18 @@ impl Trial {
             if self.has(party) { Ok(()) } else { bad(format!("there is no {party:?}")) }
         };
         match &fault.what {
-            What::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
-            What::Late { by_ms, .. } if *by_ms > 60_000 => bad(format!("by_ms = {by_ms}: use up to 60000")),
-            What::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
-            What::Late { party, .. } => known(*party),
-            What::Wipe(replica)
-            | What::Refound { replica, .. }
-            | What::SlowDisk { replica, .. }
-            | What::Transfer(replica)
-            | What::Join(replica)
-            | What::Leave { replica, .. } => known(Party::Replica(*replica)),
-            What::Rogue(count) if *count > ROGUE_MAX => bad(format!("{count} requests: use up to {ROGUE_MAX}")),
-            What::PowerCut | What::Flush | What::Rogue(_) => Ok(()),
+            FaultKind::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
+            FaultKind::Late { by_ms, .. } if *by_ms > 60_000 => bad(format!("by_ms = {by_ms}: use up to 60000")),
+            FaultKind::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
+            FaultKind::Late { party, .. } => known(*party),
+            FaultKind::Wipe(replica)
+            | FaultKind::Refound { replica, .. }
+            | FaultKind::SlowDisk { replica, .. }
+            | FaultKind::Transfer(replica)
+            | FaultKind::Join(replica)
+            | FaultKind::Leave { replica, .. } => known(Party::Replica(*replica)),
+            FaultKind::Rogue(count) if *count > ROGUE_MAX => bad(format!("{count} requests: use up to {ROGUE_MAX}")),
+            FaultKind::PowerCut | FaultKind::Flush | FaultKind::Rogue(_) => Ok(()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Draws a trial from a seed. Bounds are small, so that trials reach them, and times short, so that much happens.
 
-use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
+use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, FaultKind, Job, Party, SwitchSpec, TaskSpec, Trial};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use midflight_tasks::resources::RESOURCE_BITS;
@@ -296,7 +296,9 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
         return;
     }
     for fault in 0..trial.faults.len() {
-        let (What::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else { continue };
+        let (FaultKind::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else {
+            continue;
+        };
         let (client, count) = (*client, pick(random, &[1, 30, 256]));
         let priority = random.random_range(1..=trial.switches[0].levels as u8);
         let task = TaskSpec {
@@ -316,7 +318,7 @@ fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
 
 /// Shares need tables with more than a few entries (T14).
 fn make_room_for_floods(random: &mut Pcg64, trial: &mut Trial) {
-    if trial.faults.iter().any(|fault| matches!(fault.what, What::Flood { .. })) && random.random_bool(0.7) {
+    if trial.faults.iter().any(|fault| matches!(fault.what, FaultKind::Flood { .. })) && random.random_bool(0.7) {
         for switch in &mut trial.switches {
             (switch.queue, switch.clients) = (switch.queue.max(100), 64);
         }
@@ -368,22 +370,22 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
             ..trial.network
         })
         .into(),
-        15 | 16 => What::Drain(random.random_range(0..trial.executors.len())),
+        15 | 16 => FaultKind::Drain(random.random_range(0..trial.executors.len())),
         17 => Common::Garbage(random.random_range(1..=30)).into(),
         18 => Common::Forged(random.random_range(1..=30)).into(),
         19 | 20 => Common::Replayed(random.random_range(1..=100)).into(),
         21 | 22 => Common::Guessed(random.random_range(1..=100)).into(),
-        23 | 24 => What::Takeover(random.random_range(0..trial.switches.len())),
-        25..=27 => What::Move { party: no_switch(random, trial), returns: random.random_bool(0.5) },
-        28 | 29 => What::Mtu {
+        23 | 24 => FaultKind::Takeover(random.random_range(0..trial.switches.len())),
+        25..=27 => FaultKind::Move { party: no_switch(random, trial), returns: random.random_bool(0.5) },
+        28 | 29 => FaultKind::Mtu {
             party: if random.random_bool(0.5) { Some(party(random, trial)) } else { None },
             bytes: pick(random, &[1_280, 1_280, 1_400, 1_500]),
         },
-        30 => What::Death(random.random_range(0..trial.clients.len())),
-        _ if trial.is_runnable(u8::MAX) => What::Death(random.random_range(0..trial.clients.len())),
-        _ => What::Flood { sources: pick(random, &[1, 1, 2, 12]), packets: pick(random, &[10, 60, 200]) },
+        30 => FaultKind::Death(random.random_range(0..trial.clients.len())),
+        _ if trial.is_runnable(u8::MAX) => FaultKind::Death(random.random_range(0..trial.clients.len())),
+        _ => FaultKind::Flood { sources: pick(random, &[1, 1, 2, 12]), packets: pick(random, &[10, 60, 200]) },
     };
-    let drains = matches!(what, What::Drain(_));
+    let drains = matches!(what, FaultKind::Drain(_));
     let longest = if drains { 1_500 } else { pick(random, &[5, 50, 500, 1_500]) };
     Fault { at_ms: random.random_range(0..trial.heal_ms), for_ms: random.random_range(0..longest), what }
 }
@@ -408,7 +410,7 @@ mod tests {
     #[test]
     fn every_kind_of_fault_is_drawn_and_three_trials_in_ten_have_none() {
         let trials: Vec<_> = (0..1_000).map(Trial::draw).collect();
-        let kind = |what: &What| match toml::Value::try_from(what).unwrap() {
+        let kind = |what: &FaultKind| match toml::Value::try_from(what).unwrap() {
             toml::Value::Table(table) => table.keys().next().unwrap().clone(),
             other => panic!("{other}"),
         };

@@ -13,7 +13,7 @@
 //! | a lease that expires, by a client that dies or moves | nothing |
 //! | a task does not end once, with its own result (T9) | only the death of the caller |
 
-use super::trial::{Party, Trial, What};
+use super::trial::{FaultKind, Party, Trial};
 use crate::check::{Common, Trial as _};
 use midflight_endpoint::{MS, Nanos};
 
@@ -48,32 +48,34 @@ impl Excuses {
                 disturbances.push(Disturbance { party, from, until: until + lease * 5 / 2 });
             };
             match &fault.what {
-                What::Common(Common::Crash(party) | Common::Pause(party) | Common::Drift { party, .. }) => {
+                FaultKind::Common(Common::Crash(party) | Common::Pause(party) | Common::Drift { party, .. }) => {
                     disturb(Some(*party), from, end);
                 }
-                What::Common(Common::Partition { from: ones, to, .. }) => {
+                FaultKind::Common(Common::Partition { from: ones, to, .. }) => {
                     ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
                 }
-                What::Common(Common::Burst(_)) => disturb(None, from, end),
+                FaultKind::Common(Common::Burst(_)) => disturb(None, from, end),
                 // It renews its leases until its end, which looks like a death to the switch.
-                What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
-                What::Takeover(switch) => {
+                FaultKind::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
+                FaultKind::Takeover(switch) => {
                     let other = taken_over.iter().position(|taken| taken == switch).unwrap_or(0);
                     disturb(Some(Party::Switch(*switch)), from, end);
                     disturb(Some(Party::Switch(trial.switches.len() + other)), from, end);
                 }
-                What::Move { party, returns } => {
+                FaultKind::Move { party, returns } => {
                     disturb(Some(*party), from, from);
                     if *returns {
                         disturb(Some(*party), end, end);
                     }
                 }
-                What::Death(_) => {}
+                FaultKind::Death(_) => {}
                 harmless => debug_assert!(harmless.is_harmless()),
             }
         }
         let loses = trial.network.loss > 0.0;
-        let kills = |what: &What| matches!(what, What::Common(Common::Crash(Party::Switch(_))) | What::Takeover(_));
+        let kills = |what: &FaultKind| {
+            matches!(what, FaultKind::Common(Common::Crash(Party::Switch(_))) | FaultKind::Takeover(_))
+        };
         let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
         let harmless = trial.faults.iter().all(|fault| fault.what.is_harmless());
         let calm = !loses && harmless;

@@ -35,4 +35,4 @@ mod trace;
 mod trial;
 
 pub use run::TasksSubject;
-pub use trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
+pub use trial::{Cancel, ClientSpec, ExecutorSpec, Fault, FaultKind, Job, Party, SwitchSpec, TaskSpec, Trial};

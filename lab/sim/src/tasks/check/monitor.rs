@@ -7,7 +7,7 @@ use super::follower::{Follower, Name, Seen};
 use super::rules::*;
 use super::trace;
 use super::trial::Party;
-use crate::check::{self, Broken, Checked, Judgement, Places, Recent, Trace, holds};
+use crate::check::{self, Broken, CheckReport, Checked, Places, Recent, Trace, holds};
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::{self, Origin, Turn};
 use crate::{Actor, Happening, NodeId};
@@ -34,7 +34,7 @@ struct Switch {
 pub struct Findings {
     pub(super) callers: Callers,
     pub(super) holders: Holders,
-    judgement: Judgement,
+    report: CheckReport,
     pub(super) requeued: u64,
     switches: Vec<Switch>,
     places: Places<Party>,
@@ -48,7 +48,7 @@ impl Findings {
         Self {
             callers: Callers::default(),
             holders: Holders::default(),
-            judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
+            report: CheckReport::new(traced.then(|| Trace::new(places.names()))),
             requeued: 0,
             switches: places.of(Party::Switch).map(|_| Switch::default()).collect(),
             places,
@@ -141,8 +141,8 @@ fn last_turn<'a>(actor: &'a dyn Actor, datagram: Option<&'a [u8]>) -> Option<(&'
 }
 
 impl check::Findings for Findings {
-    fn judgement(&mut self) -> &mut Judgement {
-        &mut self.judgement
+    fn report(&mut self) -> &mut CheckReport {
+        &mut self.report
     }
 
     fn describe(datagram: &[u8]) -> String {

@@ -124,10 +124,10 @@ mod tests {
     use super::*;
     use crate::check::shrink_while;
     use crate::check::{Common, Trial as _};
-    use crate::tasks::check::What;
+    use crate::tasks::check::FaultKind;
 
     fn crashes(trial: &Trial) -> usize {
-        trial.faults.iter().filter(|fault| matches!(fault.what, What::Common(Common::Crash(_)))).count()
+        trial.faults.iter().filter(|fault| matches!(fault.what, FaultKind::Common(Common::Crash(_)))).count()
     }
 
     /// An assumed bug that needs a crash, and two tasks of one job.

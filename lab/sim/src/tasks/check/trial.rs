@@ -178,7 +178,7 @@ pub struct Cancel {
 }
 
 /// A fault of a cluster.
-pub type Fault = check::Fault<What>;
+pub type Fault = check::Fault<FaultKind>;
 
 /// A node of the cluster, by its place in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -193,7 +193,7 @@ pub enum Party {
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", expecting = "a fault that docs/checking.md names, with its fields")]
-pub enum What {
+pub enum FaultKind {
     /// An executor drains; at the end a new one replaces it.
     Drain(usize),
     /// A client's process dies for good. Its tasks may need resources that no executor has.
@@ -229,7 +229,7 @@ pub enum What {
     Common(Common<Party>),
 }
 
-impl check::What for What {
+impl check::FaultKind for FaultKind {
     type Party = Party;
 
     fn common(&self) -> Option<&Common<Party>> {
@@ -252,13 +252,13 @@ impl check::What for What {
     }
 }
 
-impl From<Common<Party>> for What {
+impl From<Common<Party>> for FaultKind {
     fn from(common: Common<Party>) -> Self {
         Self::Common(common)
     }
 }
 
-impl What {
+impl FaultKind {
     /// Whether it may only change waiting times: attackers send packets (T13, T14), or links have a small MTU (T15).
     pub(super) fn is_harmless(&self) -> bool {
         match self {
@@ -286,7 +286,7 @@ impl check::Party for Party {
 }
 
 impl check::Trial for Trial {
-    type What = What;
+    type FaultKind = FaultKind;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
     check::kept_in_fields!();
@@ -407,15 +407,15 @@ impl Trial {
             Party::Client(n) => n < self.clients.len(),
         };
         let ok = match &fault.what {
-            What::Common(common) => {
+            FaultKind::Common(common) => {
                 return common.validate(|party| known(&party)).or_else(|BadTrial(why)| bad(why));
             }
-            What::Drain(executor) => known(&Party::Executor(*executor)),
-            What::Death(client) => known(&Party::Client(*client)),
-            What::Move { party, .. } => known(party) && !matches!(party, Party::Switch(_)),
-            What::Takeover(switch) => known(&Party::Switch(*switch)),
-            What::Mtu { party, bytes } => party.as_ref().is_none_or(known) && (1_280..=9_000).contains(bytes),
-            What::Flood { sources, packets } => *sources <= 16 && *packets <= 10_000 && !self.is_runnable(u8::MAX),
+            FaultKind::Drain(executor) => known(&Party::Executor(*executor)),
+            FaultKind::Death(client) => known(&Party::Client(*client)),
+            FaultKind::Move { party, .. } => known(party) && !matches!(party, Party::Switch(_)),
+            FaultKind::Takeover(switch) => known(&Party::Switch(*switch)),
+            FaultKind::Mtu { party, bytes } => party.as_ref().is_none_or(known) && (1_280..=9_000).contains(bytes),
+            FaultKind::Flood { sources, packets } => *sources <= 16 && *packets <= 10_000 && !self.is_runnable(u8::MAX),
         };
         if ok {
             Ok(())
@@ -433,13 +433,13 @@ impl Trial {
     }
 
     fn dies(&self, client: usize) -> bool {
-        self.faults.iter().any(|fault| fault.what == What::Death(client))
+        self.faults.iter().any(|fault| fault.what == FaultKind::Death(client))
     }
 
     /// The switches whose address another takes over: the first of these is the next after the switches of the trial.
     pub(super) fn taken_over(&self) -> Vec<usize> {
         let switches = 0..self.switches.len();
-        switches.filter(|&switch| self.faults.iter().any(|fault| fault.what == What::Takeover(switch))).collect()
+        switches.filter(|&switch| self.faults.iter().any(|fault| fault.what == FaultKind::Takeover(switch))).collect()
     }
 
     /// Tasks of all jobs.

@@ -22,7 +22,7 @@ impl Parts for Willing {
         Outcome::Done
     }
 
-    fn counts(&self, _: u16) -> [u64; TIERS_MAX] {
+    fn request_counts(&self, _: u16) -> [u64; TIERS_MAX] {
         Default::default()
     }
 

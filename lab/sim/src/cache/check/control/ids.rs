@@ -2,7 +2,7 @@
 //! time of an answer after its last label, and then is quarantined for as long again.
 
 use super::super::rules::N7;
-use super::super::trial::{Party, Trial, What};
+use super::super::trial::{FaultKind, Party, Trial};
 use super::views::View;
 use super::{SETTLED, Scene};
 use crate::cache::check::network::controller_config;
@@ -33,8 +33,8 @@ pub(super) struct Ids {
 
 impl Ids {
     pub(super) fn new(trial: &Trial) -> Self {
-        let is_bad = |what: &What| {
-            let What::Common(common) = what else { return false };
+        let is_bad = |what: &FaultKind| {
+            let FaultKind::Common(common) = what else { return false };
             let is_controller = matches!(common, Common::Drift { party: Party::Controller(_), .. });
             is_controller || matches!(common, Common::Partition { .. } | Common::Burst(_))
         };

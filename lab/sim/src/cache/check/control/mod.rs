@@ -15,7 +15,7 @@ mod views;
 pub use detection::{Detections, take_detections};
 
 use super::rules::{N4, N6};
-use super::trial::{Fault, Party, Trial, What};
+use super::trial::{Fault, FaultKind, Party, Trial};
 use crate::cache::{ControlEvent, OperatorActor};
 use crate::check::{Checked, Common, Places, holds};
 use crate::{Happening, NodeId};
@@ -122,8 +122,8 @@ impl Control {
         let controllers: BTreeSet<NodeId> = places.of(Party::Controller).collect();
         let times = |fault: &Fault| (fault.at_ms * MS, (fault.at_ms + fault.for_ms) * MS);
         let is_strange = |fault: &&Fault| {
-            let is_drift = matches!(fault.what, What::Common(Common::Drift { party: Party::Controller(_), .. }));
-            is_drift || matches!(fault.what, What::Common(Common::Burst(_)))
+            let is_drift = matches!(fault.what, FaultKind::Common(Common::Drift { party: Party::Controller(_), .. }));
+            is_drift || matches!(fault.what, FaultKind::Common(Common::Burst(_)))
         };
         let strange: Vec<_> = trial.faults.iter().filter(is_strange).map(times).collect();
         let scene = Scene {
@@ -144,7 +144,7 @@ impl Control {
             dead: BTreeSet::new(),
             strange,
         };
-        let has_burst = trial.faults.iter().any(|fault| matches!(fault.what, What::Common(Common::Burst(_))));
+        let has_burst = trial.faults.iter().any(|fault| matches!(fault.what, FaultKind::Common(Common::Burst(_))));
         let under_way = if has_burst { 400 * MS } else { 100 * MS };
         Self { scene, plans: Plans::new(trial), detection: Detection::new(trial), ids: Ids::new(trial), under_way }
     }

@@ -1,15 +1,15 @@
 //! A run: a world from a trial, and its faults in order.
 
 mod addresses;
-mod heal;
+mod recovery;
 
 use super::excuses::Excuses;
 use super::greedy::{Greedy, Plan};
 use super::guess::CRAFT;
 use super::monitor::Findings;
 use super::mutants::{FIRST, MUTANTS};
-use super::trial::{Job, Party, SwitchSpec, Trial, What};
-use crate::check::{Checked, Mutant, Places, Rule, Stage, Subject, Trial as _, add_attacker};
+use super::trial::{FaultKind, Job, Party, SwitchSpec, Trial};
+use crate::check::{Checked, Mutant, Places, Rule, Subject, Trial as _, TrialRun, add_attacker};
 use crate::tasks::{Command, DEAF, nodes};
 use crate::{Action, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
@@ -27,8 +27,8 @@ const MEASURED_MAX: Nanos = 250 * MS;
 
 const FLOOD_JOBS: u32 = 1 << 31;
 
-/// Scheduled work, by its place in the trial.
-pub enum Deed {
+/// A scheduled action; the number is the place in the trial.
+pub enum ScheduledAction {
     /// Submits a job.
     Submit(usize),
     /// Cancels tasks.
@@ -37,7 +37,7 @@ pub enum Deed {
 
 /// The tasks program under faults: a cluster and its checker.
 pub struct TasksSubject {
-    stage: Stage<Trial, Findings>,
+    run: TrialRun<Trial, Findings>,
     /// The switches that take over an address, by that address's switch.
     standbys: HashMap<usize, NodeId>,
 }
@@ -48,7 +48,7 @@ impl Subject for TasksSubject {
     const FIRST: &'static [Rule] = FIRST;
     type Trial = Trial;
     type Findings = Findings;
-    type Deed = Deed;
+    type ScheduledAction = ScheduledAction;
 
     fn draw(seed: u64) -> Trial {
         Trial::draw(seed)
@@ -102,88 +102,89 @@ impl Subject for TasksSubject {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
             findings.callers.expect(jid, wanted);
         }
-        Self { stage: Stage::new(trial, world, places, findings), standbys }
+        Self { run: TrialRun::new(trial, world, places, findings), standbys }
     }
 
-    fn stage(&self) -> &Stage<Trial, Findings> {
-        &self.stage
+    fn trial_run(&self) -> &TrialRun<Trial, Findings> {
+        &self.run
     }
 
-    fn stage_mut(&mut self) -> &mut Stage<Trial, Findings> {
-        &mut self.stage
+    fn trial_run_mut(&mut self) -> &mut TrialRun<Trial, Findings> {
+        &mut self.run
     }
 
-    fn into_stage(self) -> Stage<Trial, Findings> {
-        self.stage
+    fn into_trial_run(self) -> TrialRun<Trial, Findings> {
+        self.run
     }
 
-    fn deeds(trial: &Trial) -> Vec<(Nanos, Deed)> {
-        let jobs = trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, Deed::Submit(n)));
-        let cancels = trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, Deed::Cancel(n)));
+    fn scheduled_actions(trial: &Trial) -> Vec<(Nanos, ScheduledAction)> {
+        let jobs = trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, ScheduledAction::Submit(n)));
+        let cancels =
+            trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, ScheduledAction::Cancel(n)));
         jobs.chain(cancels).collect()
     }
 
-    fn does(&mut self, deed: Deed) {
-        match deed {
-            Deed::Submit(job) => self.submit(job),
-            Deed::Cancel(cancel) => self.cancel(cancel),
+    fn execute(&mut self, action: ScheduledAction) {
+        match action {
+            ScheduledAction::Submit(job) => self.submit(job),
+            ScheduledAction::Cancel(cancel) => self.cancel(cancel),
         }
     }
 
-    fn begins(&mut self, what: &What) -> bool {
+    fn begins(&mut self, what: &FaultKind) -> bool {
         match what {
-            What::Drain(executor) => self.command(Party::Executor(*executor), Command::Drain),
-            What::Death(client) => self.stage.crash(self.stage.node(Party::Client(*client))),
-            What::Move { party, .. } => self.settle(*party),
-            What::Takeover(switch) => self.take_over(*switch),
-            What::Mtu { .. } => self.narrow(),
-            What::Flood { .. } | What::Common(_) => {}
+            FaultKind::Drain(executor) => self.command(Party::Executor(*executor), Command::Drain),
+            FaultKind::Death(client) => self.run.crash(self.run.node(Party::Client(*client))),
+            FaultKind::Move { party, .. } => self.settle(*party),
+            FaultKind::Takeover(switch) => self.take_over(*switch),
+            FaultKind::Mtu { .. } => self.narrow(),
+            FaultKind::Flood { .. } | FaultKind::Common(_) => {}
         }
         true
     }
 
-    fn ends(&mut self, what: &What) {
+    fn ends(&mut self, what: &FaultKind) {
         match what {
-            What::Drain(executor) => {
-                let node = self.stage.node(Party::Executor(*executor));
-                self.stage.crash(node);
-                self.stage.restart(node);
+            FaultKind::Drain(executor) => {
+                let node = self.run.node(Party::Executor(*executor));
+                self.run.crash(node);
+                self.run.restart(node);
             }
-            What::Move { party, .. } => self.settle(*party),
-            What::Takeover(switch) => self.take_over(*switch),
-            What::Mtu { .. } => self.narrow(),
-            What::Death(_) | What::Flood { .. } | What::Common(_) => {}
+            FaultKind::Move { party, .. } => self.settle(*party),
+            FaultKind::Takeover(switch) => self.take_over(*switch),
+            FaultKind::Mtu { .. } => self.narrow(),
+            FaultKind::Death(_) | FaultKind::Flood { .. } | FaultKind::Common(_) => {}
         }
     }
 
-    fn heal(&mut self) -> Checked {
+    fn await_recovery(&mut self) -> Checked {
         self.all_heals().and_then(|()| self.books())
     }
 }
 
 impl TasksSubject {
     fn command(&mut self, party: Party, command: Command) {
-        self.stage.act(Action::command(self.stage.node(party), command));
+        self.run.act(Action::command(self.run.node(party), command));
     }
 
     fn submit(&mut self, number: usize) {
-        let job = &self.stage.trial.jobs[number];
+        let job = &self.run.trial.jobs[number];
         let jid = number as u32;
         self.command(Party::Client(job.client), Command::Submit { jid, tasks: tasks(jid, job) });
     }
 
     fn cancel(&mut self, number: usize) {
-        let cancel = self.stage.trial.cancels[number];
-        let Some(first) = self.stage.findings().callers.first_key(cancel.job as u32) else { return };
+        let cancel = self.run.trial.cancels[number];
+        let Some(first) = self.run.findings().callers.first_key(cancel.job as u32) else { return };
         let keys = (cancel.first..cancel.first + cancel.count).map(|n| TaskKey(first + n as u64)).collect();
         let command = Command::Cancel { keys, stop: !cancel.queued_only };
-        self.command(Party::Client(self.stage.trial.jobs[cancel.job].client), command);
+        self.command(Party::Client(self.run.trial.jobs[cancel.job].client), command);
     }
 }
 
 fn floods(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
     for (number, fault) in trial.faults.iter().enumerate() {
-        let What::Flood { sources, packets } = fault.what else { continue };
+        let FaultKind::Flood { sources, packets } = fault.what else { continue };
         let (begin, end) = trial.times(fault);
         let every = (end - begin) / u64::from(packets.max(1));
         for source in 0..sources {

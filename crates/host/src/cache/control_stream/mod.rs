@@ -1,6 +1,10 @@
-//! The handshake of a stream between controller and keeper.
+//! The stream between a controller and the keeper of an operator: here the handshake, in [`secret`] what seals it.
 
-use super::secret::{self, End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, Secret, Unsealed, greeting};
+pub mod secret;
+
+pub use secret::Secret;
+
+use secret::{End, GREETING_BYTES, Opener, PROOF_BYTES, Sealer, Unsealed, greeting};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -5,19 +5,19 @@ use midflight_host::Client;
 use std::time::{Duration, Instant};
 
 /// The client sends ten requests a second.
-pub(super) const ASK_AFTER: Duration = Duration::from_secs(3);
+pub(crate) const ASK_AFTER: Duration = Duration::from_secs(3);
 /// Interval of repeated messages of one kind.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Reports a lasting condition soon, and then at most once a minute.
 #[derive(Debug, Default)]
-pub(super) struct Reminder {
+pub(crate) struct Reminder {
     told: Option<Instant>,
 }
 
 impl Reminder {
     /// Whether to report a condition that has `lasted` this long.
-    pub(super) fn is_due(&mut self, lasted: Duration, now: Instant) -> bool {
+    pub(crate) fn is_due(&mut self, lasted: Duration, now: Instant) -> bool {
         let is_due =
             lasted >= ASK_AFTER && self.told.is_none_or(|told| now.saturating_duration_since(told) >= AGAIN_AFTER);
         if is_due {
@@ -27,14 +27,14 @@ impl Reminder {
     }
 
     /// Suppresses messages for a minute.
-    pub(super) fn put_off(&mut self, now: Instant) {
+    pub(crate) fn put_off(&mut self, now: Instant) {
         self.told = Some(now);
     }
 }
 
 /// Reports that no switch answers, or that tasks cannot reach it.
 #[derive(Debug, Default)]
-pub(super) struct Silence {
+pub(crate) struct Silence {
     reminder: Reminder,
 }
 
@@ -43,7 +43,7 @@ impl Silence {
     ///
     /// # Errors
     /// If the switch answers, but tasks cannot reach it.
-    pub(super) fn look(&mut self, client: &Client) -> Result<Option<String>> {
+    pub(crate) fn look(&mut self, client: &Client) -> Result<Option<String>> {
         let switch = client.switch();
         let unanswered = client.unanswered_length();
         ensure!(

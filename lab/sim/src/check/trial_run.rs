@@ -1,6 +1,6 @@
 //! A world with a trial's parties, its checker, and the current faults.
 
-use super::fault::{Common, What};
+use super::fault::{Common, FaultKind};
 use super::findings::{Findings, Monitor};
 use super::{Checked, Disturbed, Places, Trial, Violation, act};
 use crate::{Action, NodeId, World};
@@ -9,10 +9,10 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 /// The party of a trial.
-pub type PartyOf<T> = <<T as Trial>::What as What>::Party;
+pub type PartyOf<T> = <<T as Trial>::FaultKind as FaultKind>::Party;
 
 /// A running trial.
-pub struct Stage<T: Trial, F> {
+pub struct TrialRun<T: Trial, F> {
     /// The trial.
     pub trial: Rc<T>,
     /// Its world.
@@ -26,7 +26,7 @@ pub struct Stage<T: Trial, F> {
     befell: u64,
 }
 
-impl<T: Trial, F: Findings> Stage<T, F> {
+impl<T: Trial, F: Findings> TrialRun<T, F> {
     /// Shows all further events of `world` to `findings`.
     pub fn new(trial: &T, mut world: World, places: Places<PartyOf<T>>, findings: F) -> Self {
         let findings = Rc::new(RefCell::new(findings));
@@ -56,7 +56,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
         let findings = Rc::clone(&self.findings);
         self.world.run(at, |_| {
             let findings = &mut *findings.borrow_mut();
-            findings.judgement().violation.is_some() || !goes_on(findings)
+            findings.report().violation.is_some() || !goes_on(findings)
         });
         self.violation().map_or(Ok(()), |violation| Err(violation.broken))
     }
@@ -64,7 +64,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
     /// The first violation that the checker saw.
     #[must_use]
     pub fn violation(&self) -> Option<Violation> {
-        self.findings().judgement().violation.clone()
+        self.findings().report().violation.clone()
     }
 
     /// Number of faults so far.
@@ -76,7 +76,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
     /// The lines of a traced run.
     #[must_use]
     pub fn into_lines(self) -> Vec<String> {
-        let trace = self.findings().judgement().trace.take();
+        let trace = self.findings().report().trace.take();
         trace.map(super::Trace::into_lines).unwrap_or_default()
     }
 
@@ -101,7 +101,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
     }
 
     /// Current faults by start: their places in the trial, and their kinds.
-    pub fn lasting(&self) -> impl DoubleEndedIterator<Item = (usize, &T::What)> {
+    pub fn lasting(&self) -> impl DoubleEndedIterator<Item = (usize, &T::FaultKind)> {
         self.lasting.iter().map(|number| (*number, &self.trial.faults()[*number].what))
     }
 
@@ -145,7 +145,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
     fn partition(&mut self) {
         self.act(Action::Heal);
         let nodes = |parties: &[PartyOf<T>]| parties.iter().map(|party| self.node(*party)).collect();
-        let partition = |what: &T::What| match what.common()? {
+        let partition = |what: &T::FaultKind| match what.common()? {
             Common::Partition { from, to, both } => {
                 Some(Action::Partition { from: nodes(from), to: nodes(to), both: *both })
             }
@@ -156,7 +156,7 @@ impl<T: Trial, F: Findings> Stage<T, F> {
     }
 
     fn set_network(&mut self) {
-        let burst = |what: &T::What| match what.common()? {
+        let burst = |what: &T::FaultKind| match what.common()? {
             Common::Burst(net) => Some(*net),
             _ => None,
         };

@@ -29,15 +29,15 @@ const SAMPLE: usize = 24;
 impl StoreSubject {
     pub(super) fn all_heals(&mut self) -> Checked {
         self.within(SESSION, Self::has_session)?;
-        for client in self.stage.places.of(Party::Client).collect::<Vec<_>>() {
-            self.stage.act(Action::command(client, Ask::Stop));
+        for client in self.run.places.of(Party::Client).collect::<Vec<_>>() {
+            self.run.act(Action::command(client, Ask::Stop));
         }
         self.within(ALL_END, Self::all_have_ended)?;
         self.within(SESSION, Self::all_have_caught_up)?;
         for _ in 0..REFRESHES {
             self.read_all(1);
             self.within(ALL_END, Self::all_have_ended)?;
-            self.run_until(self.stage.world.now() + REFRESH)?;
+            self.run_until(self.run.world.now() + REFRESH)?;
         }
         self.reads_spread()?;
         self.is_sound()?;
@@ -45,12 +45,12 @@ impl StoreSubject {
     }
 
     fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
-        let until = self.stage.world.now() + time;
+        let until = self.run.world.now() + time;
         while let Err(broken) = is_so(self) {
-            if self.stage.world.now() >= until {
+            if self.run.world.now() >= until {
                 return Err(broken);
             }
-            self.run_until(self.stage.world.now() + CHECK_EVERY)?;
+            self.run_until(self.run.world.now() + CHECK_EVERY)?;
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl StoreSubject {
 
     /// R5: no operation is open.
     fn all_have_ended(&self) -> Checked {
-        let open = self.stage.findings().open();
+        let open = self.run.findings().open();
         holds!(R5, open == 0, "{open} operations have no end {} s after the last fault", ALL_END / SECOND);
         Ok(())
     }
@@ -96,11 +96,11 @@ impl StoreSubject {
     }
 
     fn read_all(&mut self, times: usize) {
-        let client = self.stage.node(Party::Client(0));
+        let client = self.run.node(Party::Client(0));
         for key in self.load.keys.clone() {
             for _ in 0..times {
                 let operation = Operation::Get { key: key.clone().into_bytes() };
-                self.stage.act(Action::command(client, Ask::Do(operation)));
+                self.run.act(Action::command(client, Ask::Do(operation)));
             }
         }
     }
@@ -115,7 +115,7 @@ impl StoreSubject {
         holds!(R6, to_leader == 0, "{to_leader} reads find an unstable key group, though nobody writes");
         let (after, members) = (self.served(), self.wanted());
         let idle: Vec<usize> = members.iter().copied().filter(|place| after[*place] == served[*place]).collect();
-        let all_to_leader = matches!(self.stage.trial.set.mode, Mode::Raft | Mode::LeaderLease | Mode::Unreplicated);
+        let all_to_leader = matches!(self.run.trial.set.mode, Mode::Raft | Mode::LeaderLease | Mode::Unreplicated);
         // Network faults may hide a replica from its leader for a while, but not most of them.
         holds!(R6, all_to_leader || idle.len() <= members.len() / 2, "the replicas {idle:?} serve no reads");
         Ok(())
@@ -123,13 +123,13 @@ impl StoreSubject {
 
     /// Reads that found an unstable key group, at all switches.
     fn leader_only(&self) -> u64 {
-        let switches = self.stage.places.of(Party::Switch).filter_map(|node| nodes::switch(&self.stage.world, node));
+        let switches = self.run.places.of(Party::Switch).filter_map(|node| nodes::switch(&self.run.world, node));
         switches.flat_map(|switch| switch.stats().present().map(|set| set.leader_only).collect::<Vec<_>>()).sum()
     }
 
     fn served(&self) -> Vec<u64> {
         let served = |place| self.replica(place).map_or(0, |replica| replica.counters().reads_served);
-        (0..self.stage.trial.places()).map(served).collect()
+        (0..self.run.trial.places()).map(served).collect()
     }
 
     fn wanted(&self) -> Vec<usize> {
@@ -138,8 +138,8 @@ impl StoreSubject {
     }
 
     fn is_sound(&self) -> Checked {
-        for (place, node) in self.stage.places.of(Party::Switch).enumerate() {
-            let sound = nodes::switch(&self.stage.world, node).map_or(Ok(()), super::super::SwitchActor::check);
+        for (place, node) in self.run.places.of(Party::Switch).enumerate() {
+            let sound = nodes::switch(&self.run.world, node).map_or(Ok(()), super::super::SwitchActor::check);
             holds!(SOUND, sound.is_ok(), "switch {place}: {sound:?}");
         }
         Ok(())
@@ -147,7 +147,7 @@ impl StoreSubject {
 
     /// R1, and with it R2 and R3: each acknowledged write is there, once.
     fn is_linearizable(&self) -> Checked {
-        match self.stage.findings().history.check(BYTES_MAX, &|| false) {
+        match self.run.findings().history.check(BYTES_MAX, &|| false) {
             Verdict::Linearizable => Ok(()),
             Verdict::Violation(violation) => {
                 holds!(R1, false, "{violation}");

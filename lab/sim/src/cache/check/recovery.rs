@@ -26,15 +26,15 @@ const DRAINED: Nanos = SECOND;
 impl CacheSubject {
     pub(super) fn all_heals(&mut self) -> Checked {
         self.within(IN_FORCE, |it| {
-            let is_in_force = if it.stage.trial.controllers > 0 { it.is_deployed() } else { it.is_in_force() };
+            let is_in_force = if it.run.trial.controllers > 0 { it.is_deployed() } else { it.is_in_force() };
             holds!(HEALS, is_in_force, "no plan is in force {} ms after the last fault", IN_FORCE / MS);
             Ok(())
         })?;
         for client in self.nodes(Party::Client) {
-            self.stage.act(Action::command(client, Ask::Stop));
+            self.run.act(Action::command(client, Ask::Stop));
         }
         self.within(ALL_END, Self::all_have_ended)?;
-        self.run_until(self.stage.world.now() + DRAINED)?;
+        self.run_until(self.run.world.now() + DRAINED)?;
         self.all_are_answered()?;
         self.within(QUIET, Self::nothing_is_outstanding)?;
         self.books_add_up()?;
@@ -42,16 +42,16 @@ impl CacheSubject {
     }
 
     fn nodes(&self, kind: fn(usize) -> Party) -> Vec<NodeId> {
-        self.stage.places.of(kind).collect()
+        self.run.places.of(kind).collect()
     }
 
     fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
-        let until = self.stage.world.now() + time;
+        let until = self.run.world.now() + time;
         while let Err(broken) = is_so(self) {
-            if self.stage.world.now() >= until {
+            if self.run.world.now() >= until {
                 return Err(broken);
             }
-            self.run_until(self.stage.world.now() + CHECK_EVERY)?;
+            self.run_until(self.run.world.now() + CHECK_EVERY)?;
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl CacheSubject {
     /// Whether a controller is active, all operators have their rules, and the labels are its plan's.
     fn is_deployed(&self) -> bool {
         let controllers = self.nodes(Party::Controller);
-        let statuses = controllers.into_iter().filter_map(|node| nodes::controller(&self.stage.world, node));
+        let statuses = controllers.into_iter().filter_map(|node| nodes::controller(&self.run.world, node));
         statuses.map(|controller| controller.controller().status()).any(|status| {
             let has_rules =
                 |operator: &OperatorStatus| operator.is_alive && operator.is_known && operator.is_up_to_date;
@@ -68,26 +68,26 @@ impl CacheSubject {
     }
 
     fn all_have_ended(&self) -> Checked {
-        let open = self.stage.findings().open();
+        let open = self.run.findings().open();
         holds!(HEALS, open == 0, "{open} reads have no end {} s after the last fault", ALL_END / SECOND);
         Ok(())
     }
 
     fn all_are_answered(&mut self) -> Checked {
-        let failed = self.stage.findings().failed;
+        let failed = self.run.findings().failed;
         for group in 0..self.groups.len() as u32 {
             for client in self.nodes(Party::Client) {
-                self.stage.act(Action::command(client, Ask::Read(group)));
+                self.run.act(Action::command(client, Ask::Read(group)));
             }
             self.within(ALL_END, Self::all_have_ended)?;
         }
-        let failed = self.stage.findings().failed - failed;
+        let failed = self.run.findings().failed - failed;
         holds!(HEALS, failed == 0, "{failed} reads fail, though all faults have ended");
         Ok(())
     }
 
     fn nothing_is_outstanding(&self) -> Checked {
-        let (world, servers) = (&self.stage.world, self.stage.trial.servers.len() as u16);
+        let (world, servers) = (&self.run.world, self.run.trial.servers.len() as u16);
         for (place, node) in self.nodes(Party::Selector).into_iter().enumerate() {
             let Some(rsnode) = nodes::selector(world, node).map(|selector| selector.rsnode()) else { continue };
             let outstanding: u32 = (0..servers).map(|server| rsnode.selector().outstanding(Server(server))).sum();
@@ -118,7 +118,7 @@ impl CacheSubject {
     }
 
     fn books_add_up(&self) -> Checked {
-        let world = &self.stage.world;
+        let world = &self.run.world;
         for (place, node) in self.nodes(Party::Client).into_iter().enumerate() {
             let Some(it) = nodes::client(world, node).map(|client| client.client().counters()) else { continue };
             holds!(BOOKS, it.submitted == it.answered + it.failed, "client {place}: {it:?}");
@@ -147,7 +147,7 @@ impl CacheSubject {
     /// N1, N7: if only the plan has changed, each request's answer has passed the selector that chose for it, and
     /// monitors have counted what clients got.
     fn nothing_was_lost(&self) -> Checked {
-        let (world, trial) = (&self.stage.world, &self.stage.trial);
+        let (world, trial) = (&self.run.world, &self.run.trial);
         if !trial.loses_nothing() {
             return Ok(());
         }

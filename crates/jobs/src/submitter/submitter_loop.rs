@@ -20,7 +20,7 @@ const TURN: Duration = Duration::from_secs(1);
 const SHARE: usize = 256;
 const ASKS_MAX: usize = 256;
 /// Interval of saving the client's counters and of removing old jobs.
-const EVERY: Duration = Duration::from_secs(60);
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(60);
 const OLD_MAX: usize = 64;
 /// Events that may wait while saving fails; beyond it nothing more is received.
 const UNSAVED_MAX: usize = 100_000;
@@ -54,7 +54,8 @@ impl Active {
     }
 }
 
-pub(super) struct Engine {
+/// Owns the client of the tasks program and is the only writer of the store. Nothing is done before the reason for it is saved.
+pub(super) struct SubmitterLoop {
     pub(super) settings: Settings,
     pub(super) shared: Arc<Shared>,
     asks: mpsc::Receiver<Ask>,
@@ -79,7 +80,7 @@ pub(super) struct Engine {
     turn_of: u64,
 }
 
-impl Engine {
+impl SubmitterLoop {
     pub(super) fn load(
         settings: Settings,
         shared: Arc<Shared>,
@@ -88,7 +89,7 @@ impl Engine {
         let store = &shared.store;
         let row: Option<ClientRow> = store.meta("client")?;
         let next_job = store.meta("next_job")?.unwrap_or(1);
-        let mut engine = Self {
+        let mut submitter = Self {
             settings,
             asks,
             client: None,
@@ -114,16 +115,16 @@ impl Engine {
             let Some(last) = rows.last() else { break };
             first = last.job + 1;
             for row in rows {
-                engine.stored += 1;
-                engine.bytes += row.bytes;
+                submitter.stored += 1;
+                submitter.bytes += row.bytes;
                 if !row.state.has_ended() {
-                    engine.jobs.insert(row.job, Active::new(row));
+                    submitter.jobs.insert(row.job, Active::new(row));
                 }
             }
         }
-        engine.resume()?;
-        engine.publish();
-        Ok(engine)
+        submitter.resume()?;
+        submitter.publish();
+        Ok(submitter)
     }
 
     fn resume(&mut self) -> Result<(), SubmitterError> {
@@ -195,7 +196,7 @@ impl Engine {
         self.publish();
     }
 
-    /// Uses a client of these switches; replaces one whose jobs have all ended.
+    /// Connects to these switches, unless it is connected already. If jobs on other switches are still open, returns an error.
     fn serve(&mut self, switches: &[SocketAddr]) -> Result<(), String> {
         if let (Some(row), Some(_)) = (&self.row, &self.client) {
             if row.switches == switches {
@@ -246,7 +247,7 @@ impl Engine {
             None => asks.extend(self.asks.recv_timeout(TURN)),
         }
         asks.extend(self.asks.try_iter().take(ASKS_MAX));
-        let is_due = self.housekept.elapsed() >= EVERY;
+        let is_due = self.housekept.elapsed() >= HOUSEKEEPING_INTERVAL;
         if self.unsaved.is_empty() && self.unable.is_empty() && asks.is_empty() && !is_due {
             return self.publish();
         }

@@ -1,6 +1,6 @@
 //! The log messages of a controller.
 
-use crate::cache::operator::LogLimit;
+use crate::cache::log_limit::LogLimit;
 use midflight_cache::control::controller::Failure;
 use midflight_cache::control::{Event, Network, Order};
 use midflight_endpoint::Nanos;

@@ -1,9 +1,8 @@
 //! Streams to operators, one task each. Messages sent without a stream are lost; the controller repeats them.
 
-use crate::cache::operator::LogLimit;
-use crate::cache::operator::Secret;
-use crate::cache::operator::secret::{End, Opener, Sealer, Unsealed};
-use crate::cache::operator::stream::{self, NotBegun};
+use crate::cache::control_stream::secret::{End, Opener, Sealer, Unsealed};
+use crate::cache::control_stream::{NotBegun, Secret, begin};
+use crate::cache::log_limit::LogLimit;
 use crate::clock;
 use crate::process::failing::Failing;
 use midflight_wire::cache::control::ControlMessage;
@@ -203,7 +202,7 @@ async fn serve(
     waiting: &mut mpsc::Receiver<Vec<u8>>,
     come: &mpsc::Sender<(usize, ControlMessage)>,
 ) -> (Ended, bool) {
-    let begun = timeout(place.patience, stream::begin(&mut stream, &place.secret, End::Controller)).await;
+    let begun = timeout(place.patience, begin(&mut stream, &place.secret, End::Controller)).await;
     let (sealer, opener) = match begun {
         Err(_) => return (Ended::Broken, false),
         // An operator refuses a controller by closing the connection.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// One day. Larger latencies count as this.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
-/// How often a loop that waits looks at signals.
-pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval at which a waiting loop checks for signals.
+pub const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Outcomes of all tasks. Latency is that of successful ones.
 pub struct Ends {

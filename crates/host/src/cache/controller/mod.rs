@@ -6,7 +6,7 @@ mod operators;
 pub use operators::StreamsReport;
 
 use crate::background::{Background, runtime};
-use crate::cache::operator::Secret;
+use crate::cache::control_stream::Secret;
 use crate::clock;
 use crate::driver::{lock, spawn};
 use crate::error::Error;

@@ -213,7 +213,7 @@ impl ProcessStatus for ControllerSnapshot {
 pub(crate) mod tests {
     use super::*;
     use crate::cache::ControllerFile;
-    use crate::cache::table::EXAMPLE_TOML;
+    use crate::cache::controller_file::EXAMPLE_TOML;
     use crate::file::FileError;
     use crate::metrics::AnySnapshot;
     use midflight_cache::control::Controller;
