@@ -41,7 +41,8 @@ fuzz_target!(|datagram: &[u8]| {
 
 fn rebuild(read: &Packet<'_>) -> Vec<u8> {
     match read {
-        Packet::Submit(fixed, tasks, mut appendix, preference) => {
+        Packet::Submit(fixed, tasks, appendix, preference) => {
+            let mut appendix = *appendix;
             let mut buffer = packet(*fixed, tasks);
             tasks.iter().for_each(|task| buffer.extend_from_slice(appendix.next_padded(task)));
             preference.inspect(|it| buffer.extend_from_slice(it.as_bytes()));
@@ -52,7 +53,8 @@ fn rebuild(read: &Packet<'_>) -> Vec<u8> {
         Packet::Registered(fixed, slots) => packet(*fixed, slots),
         Packet::Reset(fixed, slots) => packet(*fixed, slots),
         Packet::Retrieve(fixed, waits) => packet(*fixed, waits),
-        Packet::Assign(fixed, assignments, mut appendix) => {
+        Packet::Assign(fixed, assignments, appendix) => {
+            let mut appendix = *appendix;
             let mut buffer = packet(*fixed, assignments);
             assignments.iter().for_each(|a| buffer.extend_from_slice(appendix.next_padded(&a.task)));
             buffer
@@ -77,7 +79,6 @@ fn rebuild(read: &Packet<'_>) -> Vec<u8> {
         Packet::NoOp(fixed, waits) => packet(*fixed, waits),
         Packet::Cookie(fixed) => fixed.as_bytes().to_vec(),
         Packet::Stop(fixed, names) => packet(*fixed, names),
-        Packet::Argument(fixed, pieces) => packet(*fixed, pieces),
         Packet::Version(fixed) => fixed.as_bytes().to_vec(),
     }
 }

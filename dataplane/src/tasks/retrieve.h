@@ -52,7 +52,7 @@ MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_
     count(s, MF_V_REPEATED_WAIT);
     if (slot->state == SLOT_ASSIGNED) {
         const struct record *r = record_at(s, slot->record);
-        if (MF_MUTANT(11) && mf_net32(wait->slot) > 32)
+        if (MF_MUTANT(11) && mf_net32(wait->slot) > 8)
             slot->heard_ns = now_ns;
         put_assignment(s, a, wait, slot->record, r->stamp, r->info.attempt, slot->waited_us);
         return WAIT_ASSIGNED;
