@@ -294,7 +294,7 @@ mod tests {
     fn the_guide_lists_every_key() {
         let guide = include_str!("../../../docs/configuration.md");
         for (text, count) in [
-            (Config::<TasksTable>::default_toml(), 23),
+            (Config::<TasksTable>::default_toml(), 24),
             (Config::<StoreTable>::default_toml(), 34),
             (Config::<CacheTable>::default_toml(), 33),
         ] {
