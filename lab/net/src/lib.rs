@@ -203,7 +203,11 @@ impl Lab {
     pub fn remove(name: &str) -> Result<(), LabError> {
         names::check(name)?;
         setup::check_privileges()?;
-        let lock = Lock::take(name)?;
+        let lock = match Lock::take_existing(name)? {
+            None if netns::of(name)?.is_empty() => return Err(LabError::NotFound(name.to_owned())),
+            None => Lock::take(name)?, // of namespaces that lost their record
+            Some(lock) => lock,
+        };
         let known = !matches!(record::read(name), Err(LabError::Incomplete(_)));
         let found = clear(name, lock)?;
         if found || known { Ok(()) } else { Err(LabError::NotFound(name.to_owned())) }

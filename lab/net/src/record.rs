@@ -70,18 +70,30 @@ pub(crate) struct Lock {
 impl Lock {
     /// Waits up to `PATIENCE`. Creates the file if it is missing.
     pub(crate) fn take(lab: &str) -> Result<Self, LabError> {
+        Self::wait_for(lab, true)?.ok_or_else(|| LabError::Busy(lab.to_owned()))
+    }
+
+    /// `None` if there is no file, also if another process removes it meanwhile: who is ended while it waits leaves nothing.
+    pub(crate) fn take_existing(lab: &str) -> Result<Option<Self>, LabError> {
+        Self::wait_for(lab, false)
+    }
+
+    fn wait_for(lab: &str, create: bool) -> Result<Option<Self>, LabError> {
         let path = path(lab);
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let failed = || LabError::io(format!("lock {}", path.display()));
-            midflight_files::create_directory(Path::new(DIRECTORY)).map_err(failed())?;
-            let file = midflight_files::options().read(true).write(true).create(true).truncate(false).open(&path);
+            if create {
+                midflight_files::create_directory(Path::new(DIRECTORY)).map_err(failed())?;
+            }
+            let file = midflight_files::options().read(true).write(true).create(create).truncate(false).open(&path);
             let file = match file {
+                Err(error) if error.kind() == ErrorKind::NotFound && !create => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::NotFound => continue, // another process removed the directory
                 file => file.map_err(failed())?,
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) if is_at(&file, &path) => return Ok(Self { file, path }),
+                Ok(()) if is_at(&file, &path) => return Ok(Some(Self { file, path })),
                 Ok(()) => {} // another process removed the file
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
                 Err(error) => return Err(failed()(error.into())),
@@ -119,5 +131,29 @@ fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(ours), Ok(theirs)) => (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may")]
+mod tests {
+    use super::*;
+    use crate::testing::{labs_work, traces_of};
+
+    /// Two threads of a command that a signal ends remove its lab, and the process exits when the first is done.
+    #[test]
+    fn who_waits_to_remove_a_lab_leaves_nothing_once_another_has_removed_it() {
+        if !labs_work() {
+            return;
+        }
+        let name = &format!("lock{}", std::process::id());
+        let first = Lock::take(name).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| Lock::take_existing(name).unwrap().map(|lock| lock.path));
+            std::thread::sleep(2 * LOOK_EVERY);
+            first.remove().unwrap();
+            assert_eq!(second.join().unwrap(), None);
+        });
+        assert_eq!(traces_of(name), Vec::<String>::new());
     }
 }
