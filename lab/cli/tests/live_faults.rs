@@ -17,6 +17,7 @@ use midflight_wire::{Builder, Header, VERSION, Version};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -39,6 +40,7 @@ const SHORT: Duration = Duration::from_millis(2);
 
 struct World {
     lab: Lab,
+    address: SocketAddr,
     directory: Directory,
     engine: Vec<String>,
     switch: Running,
@@ -57,13 +59,10 @@ fn each_engine(story: impl Fn(&mut World)) {
     }
 }
 
-/// Pins are named after the port, and tests run concurrently.
-fn port() -> u16 {
-    20_000 + (std::process::id() % 10_000) as u16
-}
-
-fn address() -> SocketAddr {
-    (SWITCH_IPV4, port()).into()
+/// Another one for each world: a kept queue is named after its port, and a switch throws away what it finds there.
+fn new_port() -> u16 {
+    static WORLDS: AtomicU16 = AtomicU16::new(0);
+    20_000 + (std::process::id() % 100) as u16 * 100 + WORLDS.fetch_add(1, Relaxed)
 }
 
 impl World {
@@ -76,10 +75,11 @@ impl World {
             args.extend(["--interface".to_owned(), lab.interfaces().join(",")]);
         }
         args.extend(more.iter().copied().map(str::to_owned));
-        let switch = Running::spawn(switch_command(&lab, &directory, &args));
+        let address = (SWITCH_IPV4, new_port()).into();
+        let switch = Running::spawn(switch_command(&lab, address, &directory, &args));
         let executors =
-            EXECUTORS.iter().map(|&place| Running::spawn(executor_of(&lab, place, &address().to_string()))).collect();
-        Self { lab, directory, engine: args, switch, executors }
+            EXECUTORS.iter().map(|&place| Running::spawn(executor_of(&lab, place, &address.to_string()))).collect();
+        Self { lab, address, directory, engine: args, switch, executors }
     }
 
     /// Returns when the switch has removed the old slots.
@@ -97,7 +97,7 @@ impl World {
 
     /// In this process, but at its host.
     fn client(&self) -> Client {
-        client_at(&self.lab, CLIENT, address())
+        client_at(&self.lab, CLIENT, self.address)
     }
 
     /// A client, a quarter of whose tasks have ended.
@@ -117,7 +117,7 @@ impl World {
 
     /// Each task sleeps for `sleep`.
     fn submit(&self, place: Place, tasks: usize, sleep: &str) -> Command {
-        let (tasks, switch) = (tasks.to_string(), address().to_string());
+        let (tasks, switch) = (tasks.to_string(), self.address.to_string());
         command(&self.lab, place, &["submit", "sleep", sleep, "-n", &tasks, "--switch", &switch, "--json"])
     }
 
@@ -143,7 +143,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // A failed test must leave nothing either.
-        let _ = midflight_host::detach(port());
+        let _ = midflight_host::detach(self.address.port());
     }
 }
 
@@ -153,8 +153,8 @@ fn command(lab: &Lab, place: Place, args: &[&str]) -> Command {
     command
 }
 
-fn switch_command(lab: &Lab, directory: &Directory, engine: &[String]) -> Command {
-    let (listen, config) = (address().to_string(), directory.path("m.toml"));
+fn switch_command(lab: &Lab, address: SocketAddr, directory: &Directory, engine: &[String]) -> Command {
+    let (listen, config) = (address.to_string(), directory.path("m.toml"));
     let mut command =
         command(lab, Place::Switch, &["switch", "--listen", &listen, "--http", "127.0.0.1:0", "--config", &config]);
     command.args(engine).stderr(Stdio::piped());
@@ -175,14 +175,14 @@ fn assert_all_ended(said: CommandOutput, tasks: usize) {
 #[test]
 fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
     each_engine(|world| {
-        let next: SocketAddr = (world.lab.hosts()[3].ipv4, port()).into();
+        let next: SocketAddr = (world.lab.hosts()[3].ipv4, world.address.port()).into();
         let args =
             ["switch", "--listen", &next.to_string(), "--http", "off", "--config", &world.directory.path("m.toml")];
         let _next = Running::spawn(command(&world.lab, NEWCOMER, &args));
-        let list = format!("{},{next}", address());
+        let list = format!("{},{next}", world.address);
         let both = [0, 1].map(|number| (number, executor_of(&world.lab, EXECUTORS[number], &list)));
         world.replace_executors(both);
-        let builder = Client::builder().switches([address(), next]);
+        let builder = Client::builder().switches([world.address, next]);
         let client = world.lab.within(CLIENT, || builder.connect_lazy().unwrap()).unwrap();
         let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
         seen.take(TASKS / 10);
@@ -192,7 +192,7 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
             // Its programs serve known peers, and tell executors who have waited for long that the switch lives.
             std::thread::sleep(2 * LEASES);
             Seen::new(&client, &[(TASKS / 10, SHORT)]).take_all();
-            assert_eq!(client.switch(), address());
+            assert_eq!(client.switch(), world.address);
         } else {
             assert_eq!(client.switch(), next);
         }
@@ -202,7 +202,7 @@ fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
         seen.take_all();
         more.take_all();
         world.is_well_soon(ended);
-        assert_eq!(client.switch(), address());
+        assert_eq!(client.switch(), world.address);
     });
 }
 
@@ -214,7 +214,7 @@ fn t16_an_interface_goes_away_and_comes_back() {
         world.lab.renew_link(1).unwrap();
         if world.is_kernel() {
             assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
-            world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
+            world.switch = Running::spawn(switch_command(&world.lab, world.address, &world.directory, &world.engine));
         }
         world.heals(&mut seen, Instant::now());
     });
@@ -230,7 +230,7 @@ fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
     let (_client, mut seen) = world.busy();
     world.lab.renew_link(1).unwrap();
     assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
-    world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
+    world.switch = Running::spawn(switch_command(&world.lab, world.address, &world.directory, &world.engine));
     let ended = Instant::now();
     assert_eq!(world.status()["epoch"], epoch);
     seen.take_all();
@@ -250,7 +250,7 @@ fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
     seen.take(1);
     signal(&world.switch.child, Signal::STOP);
     let asked = 5_000;
-    world.lab.within(NEWCOMER, || ask_for_cookies(asked)).unwrap();
+    world.lab.within(NEWCOMER, || ask_for_cookies(world.address, asked)).unwrap();
     seen.take_all();
     signal(&world.switch.child, Signal::CONT);
     world.is_well_soon(Instant::now());
@@ -260,7 +260,7 @@ fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
 }
 
 /// Sends REGISTERs of unknown executors.
-fn ask_for_cookies(packets: u64) {
+fn ask_for_cookies(switch: SocketAddr, packets: u64) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     for executor in 1..=packets {
         let mut packet = Vec::new();
@@ -275,7 +275,7 @@ fn ask_for_cookies(packets: u64) {
             places: [0.into(); 2],
         };
         Builder::new(&mut packet, &fixed).set_count(1);
-        socket.send_to(&packet, address()).unwrap();
+        socket.send_to(&packet, switch).unwrap();
     }
 }
 
@@ -296,7 +296,7 @@ fn t16_clocks_may_differ() {
             skip("there are no time namespaces here");
             return;
         }
-        let executor = executor_of(&world.lab, EXECUTORS[0], &address().to_string());
+        let executor = executor_of(&world.lab, EXECUTORS[0], &world.address.to_string());
         world.replace_executors([(0, ahead(&world.lab, EXECUTORS[0], 10, &executor))]);
         let tasks = world.submit(CLIENT, TASKS, "2ms");
         assert_all_ended(ahead(&world.lab, CLIENT, 1_000, &tasks).output().unwrap().into(), TASKS);
@@ -317,7 +317,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
             let operation = Operation::ALL[number % Operation::ALL.len()];
             let mut packet = Header { version: 1, ..Header::new(operation, 0, 1) }.as_bytes().to_vec();
             packet.resize(64, 0);
-            old.send_to(&packet, address()).unwrap();
+            old.send_to(&packet, world.address).unwrap();
             let mut answer = [0; 64];
             let length = old.recv(&mut answer).unwrap();
             assert_eq!(Version::read_from_bytes(&answer[..length]).unwrap(), Version::OURS, "to {operation:?}");
@@ -341,7 +341,7 @@ fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next()
         let other = world.lab.within(NEWCOMER, || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
         let later: SocketAddr = (world.lab.hosts()[3].ipv4, other.local_addr().unwrap().port()).into();
         std::thread::spawn(move || answer_as_later_version(&other));
-        let list = format!("{later},{}", address());
+        let list = format!("{later},{}", world.address);
         let mut executor = command(&world.lab, NEWCOMER, &["executor", "--switch", &list, "--slots", "1"]);
         let mut executor = Running::spawn({
             executor.stderr(Stdio::piped());
