@@ -5,7 +5,7 @@ use crate::counts::{self, Counts};
 use crate::http::Http;
 use crate::options;
 use crate::watched::Watched;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::{Executor, raise_open_files};
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let listener = options::http_address(&args.http)?.map(midflight_control::http::listen).transpose()?;
     let mut shutdown = Shutdown::new()?;
-    let executor = Arc::new(builder.start()?);
+    let executor = Arc::new(builder.on_failure(shutdown.ender()).start()?);
     let watched = Arc::new(Watched::new(Arc::clone(&executor)));
     let http = listener.map(|listener| Http::serve(listener, watched)).transpose()?;
     let complete = executor.wait_registered(slots, ANSWER_WITHIN);
@@ -124,6 +124,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         });
     }
     let signal = shutdown.wait();
+    if let Some(why) = executor.failure() {
+        bail!("{why}");
+    }
     tracing::info!("{signal}: draining");
     shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));
     executor.drain(args.drain)?;

@@ -8,7 +8,6 @@
 //! | `privileges` | dropping privileges after the start |
 
 pub mod children;
-#[cfg(any(feature = "agent", feature = "operator"))]
 pub(crate) mod failing;
 pub(crate) mod open_files;
 pub mod privileges;

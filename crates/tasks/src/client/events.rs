@@ -53,8 +53,8 @@ pub enum Event {
         /// Key of the task.
         key: TaskKey,
     },
-    /// The switch takes no appended arguments. The driver serves this one and calls [`super::Client::refer`], once or more often
-    /// for a task.
+    /// The switch takes no appended arguments. The driver serves this one and calls [`super::Client::refer`]; without room for it,
+    /// the event comes again later.
     NeedsReference {
         /// Key of the task.
         key: TaskKey,

@@ -122,7 +122,7 @@ impl Client {
     /// A [`SubmitError`]; no task was accepted.
     pub fn submit(&mut self, now: Nanos, jid: u32, tasks: &[Task]) -> Result<Range<u64>, SubmitError> {
         for (index, task) in tasks.iter().enumerate() {
-            task.check(index)?;
+            task.check(index, self.config.durable)?;
         }
         let (open, asked, max_open) = (self.open(), tasks.len(), self.config.max_open);
         if asked > max_open - open {
@@ -201,22 +201,21 @@ impl Client {
         }
     }
 
-    /// The driver serves a task's argument, which the switch does not take, or has no room for it (`None`): the task is lost.
-    pub fn refer(&mut self, key: TaskKey, blob: Option<BlobRef>) {
+    /// The driver serves a task's argument, which the switch does not take, or has no room for it (`None`): it is asked again later.
+    pub fn refer(&mut self, now: Nanos, key: TaskKey, blob: Option<BlobRef>) {
         let Some(at) = self.table.by_key(key.0) else { return };
         let record = self.table.get_mut(at);
-        if record.appended.take().is_none() {
+        if record.appended.is_none() {
             return;
         }
         if let Some(blob) = blob {
+            record.appended = None;
             record.info.argument_length = BY_REFERENCE;
             record.info.argument.copy_from_slice(blob.as_bytes());
-            self.submit_again(at);
         } else {
-            self.events.push_back(Event::Lost { key, why: LostWhy::Abandoned });
-            self.counters.lost += 1;
-            self.table.remove(at);
+            self.backoff.full(now, now, &mut self.rng);
         }
+        self.submit_again(at);
     }
 
     /// Number of tasks that have not ended.

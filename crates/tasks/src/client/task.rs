@@ -122,7 +122,8 @@ impl Task {
         }
     }
 
-    pub(super) fn check(&self, index: usize) -> Result<(), SubmitError> {
+    /// A durable client must be able to serve the same bytes after a restart, so it appends nothing.
+    pub(super) fn check(&self, index: usize, durable: bool) -> Result<(), SubmitError> {
         if self.priority == 0 || self.priority > LEVELS {
             return Err(SubmitError::BadPriority { index, priority: self.priority });
         }
@@ -130,7 +131,7 @@ impl Task {
             Argument::Inline { length, .. } if usize::from(*length) > ARGUMENT_MAX => {
                 Err(SubmitError::ArgumentTooLong { index, length: *length })
             }
-            Argument::Appended(bytes) if !(ARGUMENT_MAX + 1..=APPENDED_MAX).contains(&bytes.len()) => {
+            Argument::Appended(bytes) if durable || !(ARGUMENT_MAX + 1..=APPENDED_MAX).contains(&bytes.len()) => {
                 Err(SubmitError::CannotAppend { index, length: bytes.len() })
             }
             Argument::ByReference(blob) if blob.length.get() > ARGUMENT_BLOB_MAX => {

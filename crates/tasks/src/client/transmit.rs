@@ -153,12 +153,15 @@ impl Client {
 
     /// Whether the first task of a list may be sent with its argument. At a switch that takes none, the driver must serve it.
     fn may_append(&mut self, list: List) -> bool {
+        let mut asked = 0;
         while let Some(at) = self.table.front(list)
             && let Some(argument) = self.table.get(at).appended.clone()
         {
             match self.switches.appends {
                 Some(true) => return true,
+                Some(false) if asked == SUBMIT_MAX => return false,
                 Some(false) => {
+                    asked += 1;
                     self.table.unlink(at);
                     self.events.push_back(Event::NeedsReference { key: self.table.get(at).key(), argument });
                 }

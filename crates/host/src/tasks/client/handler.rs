@@ -3,6 +3,7 @@
 use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
 use crate::blob::{BlobStore, FetchError, Fetcher};
+use crate::clock;
 use crate::disk::spill::SpillRoom;
 use crate::driver::{Handler, warn_of_version};
 use crate::error::Error;
@@ -123,7 +124,7 @@ impl ResultHandler {
         let Some((first, expected)) = self.jobs.range_mut(..=key.0).next_back() else { return };
         let (index, (blobs, port)) = ((key.0 - first) as usize, &self.blobs);
         let lease = blobs.keep(argument, Duration::ZERO).ok();
-        client.refer(key, lease.as_ref().map(|lease| lease.reference(*port)));
+        client.refer(clock::now(), key, lease.as_ref().map(|lease| lease.reference(*port)));
         if expected.leases.len() <= index {
             expected.leases.resize(index + 1, None);
         }

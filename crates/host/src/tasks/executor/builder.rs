@@ -1,11 +1,12 @@
 //! Configuration and start of an executor.
 
 use super::handler::{RunHandler, Runner, Started};
-use super::{Executor, Status};
+use super::{Executor, NETWORK_THREAD, Status};
 use crate::blob::{Arguments, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::clock;
 use crate::driver::{Driver, spawn};
 use crate::error::Error;
+use crate::process::failing::Failing;
 use crate::socket::Socket;
 use crate::socket::busy_poll::BUSY_POLL;
 use crate::tasks::client::local_for;
@@ -50,6 +51,7 @@ pub struct ExecutorBuilder {
     busy_poll: Option<Duration>,
     functions: Vec<(String, Function)>,
     python: Option<PythonOptions>,
+    on_failure: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl std::fmt::Debug for ExecutorBuilder {
@@ -211,6 +213,14 @@ impl ExecutorBuilder {
         self.with(name, Function::Async(wrap_async(function)))
     }
 
+    /// Called once if the executor has to stop by itself: [`Executor::failure`] says why. Its slots still count as alive until their leases
+    /// end, so the process should exit. Default: the failure is only logged.
+    #[must_use]
+    pub fn on_failure(mut self, act: impl FnOnce() + Send + 'static) -> Self {
+        self.on_failure = Some(Box::new(act));
+        self
+    }
+
     fn with(mut self, name: &str, function: Function) -> Self {
         self.functions.push((name.to_owned(), function));
         self
@@ -266,7 +276,13 @@ impl ExecutorBuilder {
             Driver::new(endpoint, handler, socket, waker)
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
-        let thread = Some(spawn("mf-executor", move || network.run(busy_poll))?);
+        let failing = Arc::new(Failing::new(self.on_failure.unwrap_or_else(|| Box::new(|| {}))));
+        let of_thread = Arc::clone(&failing);
+        let serve = move || {
+            let _watch = of_thread.watch("serves the executor");
+            network.run(busy_poll);
+        };
+        let thread = Some(spawn(NETWORK_THREAD, serve)?);
         Ok(Executor {
             driver,
             status,
@@ -279,6 +295,7 @@ impl ExecutorBuilder {
             runtime,
             _server: server,
             thread,
+            failing,
         })
     }
 

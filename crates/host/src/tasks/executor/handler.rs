@@ -1,5 +1,7 @@
 //! Handles the protocol's events: each run goes to the thread of its function, and its result comes back.
 
+#[cfg(test)]
+use super::NETWORK_THREAD;
 use super::{ExecutorDriver, Status};
 use crate::blob::{Arguments, BlobLease, BlobStore, Content};
 use crate::clock;
@@ -48,6 +50,9 @@ pub(crate) struct RunHandler {
     overruns: u64,
     /// The running tasks are about to be killed.
     is_ending: bool,
+    /// Lets the network thread panic.
+    #[cfg(test)]
+    pub(super) panics: bool,
 }
 
 pub(crate) struct Started {
@@ -98,6 +103,8 @@ impl RunHandler {
             leases,
             overruns: 0,
             is_ending: false,
+            #[cfg(test)]
+            panics: false,
         }
     }
 
@@ -286,6 +293,8 @@ impl Handler<Executor> for RunHandler {
     }
 
     fn deadline(&self) -> Option<Nanos> {
+        #[cfg(test)]
+        assert!(!self.panics || std::thread::current().name() != Some(NETWORK_THREAD), "a test wants it");
         self.sleeping.peek().map(|Reverse((end, ..))| *end)
     }
 

@@ -9,6 +9,7 @@ pub use builder::ExecutorBuilder;
 use crate::blob::{BlobCounters, BlobServer, BlobStore};
 use crate::driver::{Driver, lock};
 use crate::error::Error;
+use crate::process::failing::Failing;
 use crate::socket::SocketCounts;
 use crate::tasks::counted::CountedResources;
 use crate::tasks::exec::Processes;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+const NETWORK_THREAD: &str = "mf-executor";
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A running executor. Dropping it kills its commands and stops it at once; see [`Executor::drain`].
@@ -37,6 +39,7 @@ pub struct Executor {
     runtime: Option<Arc<crate::tasks::futures::Runtime>>,
     _server: BlobServer,
     thread: Option<JoinHandle<()>>,
+    failing: Arc<Failing>,
 }
 
 pub(crate) type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
@@ -196,6 +199,12 @@ impl Executor {
         self.driver.with(|now, endpoint, _| endpoint.drain(now));
     }
 
+    /// Why this executor had to stop by itself; see [`ExecutorBuilder::on_failure`].
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failing.why()
+    }
+
     /// Takes no new tasks, finishes the running ones and leaves the switch. After `timeout`, kills commands and reports no more results;
     /// the switch gives the tasks to other executors.
     ///
@@ -238,5 +247,23 @@ impl Drop for Executor {
         if left > 0 {
             tracing::warn!("{left} functions still run; their threads end with the process");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    /// Its workers would go on, and nobody would renew the leases of their tasks.
+    #[test]
+    fn an_executor_whose_network_thread_panics_says_so() {
+        let (failed, failure) = channel();
+        let builder = Executor::builder().switch(([127, 0, 0, 1], 9).into()).slots(1);
+        let executor = builder.on_failure(move || failed.send(()).unwrap()).start().unwrap();
+        assert_eq!(executor.failure(), None);
+        executor.driver.with(|_, _, handler| handler.panics = true);
+        failure.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(executor.failure().is_some_and(|why| why.contains("has panicked")), "{:?}", executor.failure());
     }
 }

@@ -1,7 +1,7 @@
 //! Arguments that travel behind the records of a SUBMIT.
 
 use super::*;
-use midflight_wire::tasks::BY_REFERENCE;
+use midflight_wire::tasks::{BY_REFERENCE, SUBMIT_MAX};
 use std::sync::Arc;
 
 fn with_argument(length: usize) -> Task {
@@ -63,6 +63,9 @@ fn only_lengths_between_inline_and_by_reference_are_appended() {
         assert_eq!(refused, super::super::SubmitError::CannotAppend { index: 0, length });
     }
     assert!(hand.client.submit(hand.now, 1, &[with_argument(17), with_argument(480)]).is_ok());
+    // It could not serve the same bytes after a restart.
+    let mut durable = Hand::new(|config| config.durable = true);
+    assert!(durable.client.submit(durable.now, 1, &[with_argument(17)]).is_err());
 }
 
 /// A pipeline has no room for them, and says nothing to a SUBMIT that has one.
@@ -77,15 +80,28 @@ fn at_a_switch_without_records_the_driver_serves_the_argument() {
     };
     assert_eq!((key.0, argument.len(), other.0), (keys.start, 100, keys.start + 1));
     let blob = BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
-    hand.client.refer(*key, Some(blob));
-    hand.client.refer(*other, None);
+    let (key, other) = (*key, *other);
+    hand.client.refer(hand.now, key, Some(blob));
+    hand.client.refer(hand.now, other, None);
+    assert_eq!(hand.submits(), [], "it waits for room");
+    hand.now = hand.client.poll_timeout().unwrap();
+    hand.client.handle_timeout(hand.now);
     let [(_, tasks)] = &hand.submits()[..] else { panic!("one SUBMIT") };
     assert_eq!(
         (tasks.len(), tasks[0].argument_length, &tasks[0].argument),
         (1, BY_REFERENCE, blob.as_bytes().try_into().unwrap())
     );
-    assert!(matches!(hand.events()[..], [Event::Lost { key, .. }] if key == *other), "it had no room");
-    assert_eq!(hand.client.open(), 1);
+    assert!(matches!(hand.events()[..], [Event::NeedsReference { key, .. }] if key == other), "again");
+    assert_eq!(hand.client.open(), 2);
+}
+
+/// As many as a SUBMIT can have: their arguments must find room at the driver, all at once.
+#[test]
+fn at_a_switch_without_records_no_more_arguments_are_served_than_sent() {
+    let mut hand = Hand::settled_at(Known::NoRecord, |_| {});
+    hand.client.submit(hand.now, 1, &vec![with_argument(100); 3 * SUBMIT_MAX]).unwrap();
+    assert_eq!(hand.submits(), []);
+    assert_eq!(hand.events().len(), SUBMIT_MAX);
 }
 
 /// The client asks the switch first, and does not spin.
