@@ -85,10 +85,13 @@ MF_INLINE mf_verdict check_least(const struct mf_datagram *in, uint32_t fixed, u
 MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least, uint32_t most)
 {
     uint32_t records = ((const struct mf_header *)in->data)->count;
-    mf_verdict verdict = check_least(in, fixed, record, least, most);
     if (MF_MUTANT(17) && records > 16) /* planted bug: bytes after many records are ignored */
-        return verdict;
-    return MF_LIKELY(verdict == MF_V_OK) && MF_UNLIKELY(in->length > fixed + record * records) ? MF_V_TRAILING : verdict;
+        return check_least(in, fixed, record, least, most);
+    if (MF_LIKELY(in->length == fixed + record * records) && MF_LIKELY(((const struct mf_header *)in->data)->key == 0) &&
+        MF_LIKELY(records - least <= most - least))
+        return MF_V_OK;
+    mf_verdict verdict = check_least(in, fixed, record, least, most);
+    return verdict == MF_V_OK ? MF_V_TRAILING : verdict;
 }
 
 /* Checks the start of a datagram against this version of the format. */

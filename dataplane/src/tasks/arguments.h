@@ -55,19 +55,10 @@ MF_INLINE mf_verdict refuse_argument(struct mf_tasks *s, uint32_t source, uint32
     return is_within_share(source_at(s, source)->blocks, free) ? MF_V_OK : MF_V_ARGUMENTS_SHARE;
 }
 
-/* Copies the argument of a task that is being accepted from its SUBMIT into blocks. Without room it frees the task's record, and returns
- * why. */
-MF_RARE mf_verdict keep_argument(struct mf_tasks *s MF_IN_ARENA, uint32_t client, uint32_t task, const uint8_t *from MF_IN_ARENA)
+/* Copies an argument into blocks, for which there is room. */
+MF_INLINE void keep_argument(struct mf_tasks *s, uint32_t client, struct mf_task_info *info, const uint8_t *from)
 {
-    MF_FROM_ARENA(s);
-    MF_FROM_ARENA(from);
-    struct mf_task_info *info = &record_at(s, task)->info;
     struct client *c = client_at(s, client);
-    mf_verdict refused = refuse_argument(s, c->source, appended_length(info));
-    if (refused != MF_V_OK) {
-        give_record(s, task);
-        return refused;
-    }
     uint32_t bytes = appended_bytes(info), full = (bytes - 1) / BLOCK_BYTES, i = take_block(s);
     c->blocks += full + 1;
     source_at(s, c->source)->blocks += full + 1;
@@ -79,7 +70,41 @@ MF_RARE mf_verdict keep_argument(struct mf_tasks *s MF_IN_ARENA, uint32_t client
         block->next = i = take_block(s);
     }
     copy_units(block_at(s, i)->bytes, from, bytes - full * BLOCK_BYTES);
-    return MF_V_OK;
+}
+
+/* Copies the appended arguments of a SUBMIT into blocks before its tasks are accepted, and the numbers of their first blocks into the
+ * packet's records. Returns how many tasks may be accepted, until one finds no room; above REFUSED_SHIFT, its verdict. */
+#define REFUSED_SHIFT 16
+MF_RARE uint32_t keep_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_datagram *in MF_IN_ARENA)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    struct mf_task_info *info = (struct mf_task_info *)(in->data + sizeof(struct mf_submit));
+    uint32_t records = ((const struct mf_header *)in->data)->count;
+    const uint8_t *from = (const uint8_t *)(info + records);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SUBMIT_MAX); k++, info++) {
+        if (info->argument_length != MF_APPENDED)
+            continue;
+        mf_verdict refused = refuse_argument(s, client_at(s, client)->source, appended_length(info));
+        if (refused != MF_V_OK)
+            return k | (uint32_t)refused << REFUSED_SHIFT;
+        keep_argument(s, client, info, from);
+        from += appended_bytes(info);
+    }
+    return records;
+}
+
+/* Frees the blocks of tasks of a SUBMIT that were not accepted after all: those from number `accepted` to `kept`. */
+MF_RARE int drop_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_datagram *in MF_IN_ARENA,
+                           uint32_t accepted, uint32_t kept)
+{
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    const struct mf_task_info *info = (const struct mf_task_info *)(in->data + sizeof(struct mf_submit)) + accepted;
+    for (uint32_t k = accepted; MF_LOOP(k < kept && k < MF_SUBMIT_MAX); k++, info++)
+        if (info->argument_length == MF_APPENDED)
+            drop_argument(s, client, info);
+    return 0;
 }
 
 /* Copies a record's argument behind the records of an ASSIGN. */

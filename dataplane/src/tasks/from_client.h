@@ -94,16 +94,15 @@ MF_INLINE enum mf_reason refuse_tasks(struct mf_tasks *s, mf_verdict why, uint32
     return why == MF_V_FULL || why == MF_V_ARGUMENTS_FULL ? MF_REASON_FULL : MF_REASON_SHARE;
 }
 
-/* Accepts tasks in order until one finds no room or their source has its share; returns how many. */
+/* Accepts at most `most` tasks in order, until one finds no record or their source has its share; returns how many. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
-                                uint32_t client, const struct mf_preference *preference, enum mf_reason *reason)
+                                uint32_t client, uint32_t most, const struct mf_preference *preference, enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
     uint32_t submission = mf_net32(packet->header.sequence);
     struct source *source = source_at(s, client_at(s, client)->source);
-    uint32_t records = packet->header.count, index = MF_ZERO;
-    const uint8_t *argument = (const uint8_t *)(info + records);
+    uint32_t index = MF_ZERO;
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     uint32_t wanted = MF_LIKELY(preference == NULL) ? ANYWHERE : wanted_by(s, preference);
@@ -113,24 +112,16 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         if (MF_LIKELY(left > 0))
             i = take_record(s, list / MASKS);
         if (MF_UNLIKELY(i == NONE)) {
-            *reason = refuse_tasks(s, index == s->room ? MF_V_FULL : MF_V_QUEUE_SHARE, records - index);
+            *reason = refuse_tasks(s, index == s->room ? MF_V_FULL : MF_V_QUEUE_SHARE, packet->header.count - index);
             break;
         }
         struct record *r = record_at(s, i);
-        MF_COPY(&r->info, info);
-        if (MF_UNLIKELY(info->argument_length == MF_APPENDED)) {
-            mf_verdict refused = keep_argument(s, client, i, argument);
-            if (refused != MF_V_OK) {
-                *reason = refuse_tasks(s, refused, records - index);
-                break;
-            }
-            argument += padded(appended_length(info));
-        }
         uint64_t now = now_ns >> KEY_SHIFT, after = s->last_key + 1, key = now > after ? now : after;
         uint64_t stamp = key << STAMP_SHIFT | index << INDEX_SHIFT | RECORD_QUEUED;
         s->last_key = key;
         r->stamp = stamp;
         r->client = client;
+        MF_COPY(&r->info, info);
         r->jid = packet->jid;
         r->submission = packet->header.sequence;
         *token_at(s, i) = packet->token;
@@ -145,7 +136,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         left -= SHARE_OF_ONE;
         bucket += TASK_STRIDE;
         info++;
-    } while (MF_UNLIKELY(MF_LOOP(++index < records)));
+    } while (MF_UNLIKELY(MF_LOOP(++index < most)));
     if (MF_UNLIKELY(preference != NULL) && wanted == ANYWHERE)
         s->stats.reasons[MF_V_NO_PLACE] += index;
     source->tasks += index;
@@ -157,41 +148,59 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
 #ifndef __bpf__
 /* The same for tasks with a placement preference: a separate function, so that others do not pay for it. */
 MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out,
-                                   uint32_t client, const struct mf_preference *preference, enum mf_reason *reason)
+                                   uint32_t client, uint32_t most, const struct mf_preference *preference, enum mf_reason *reason)
 {
-    return accept_tasks(s, now_ns, in, out, client, preference, reason);
+    return accept_tasks(s, now_ns, in, out, client, most, preference, reason);
 }
 #endif
 
-/* Whether the length of an argument that is not inline is possible. */
-MF_INLINE int is_long_argument(const struct mf_task_info *info)
+/* Checks the tasks of a SUBMIT from `info` on, of which some have longer arguments. Returns the bytes of appended ones, or minus a verdict. */
+MF_RARE int check_longer_tasks(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
+                               const struct mf_task_info *info MF_IN_ARENA)
 {
-    return info->argument_length == MF_BY_REFERENCE ||
-           (info->argument_length == MF_APPENDED && appended_length(info) - MF_ARGUMENT_MAX - 1 < MF_APPENDED_MAX - MF_ARGUMENT_MAX);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(info);
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
+    const struct mf_task_info *end = (const struct mf_task_info *)(packet + 1) + packet->header.count;
+    uint32_t levels = s->levels, bytes = MF_ZERO;
+    for (; MF_LOOP(info < end); info++) {
+        if (info->priority - 1u >= levels)
+            return -(int)MF_V_BAD_PRIORITY;
+        if (info->argument_length <= MF_ARGUMENT_MAX || info->argument_length == MF_BY_REFERENCE)
+            continue;
+        if (info->argument_length != MF_APPENDED ||
+            appended_length(info) - MF_ARGUMENT_MAX - 1 >= MF_APPENDED_MAX - MF_ARGUMENT_MAX)
+            return -(int)MF_V_BAD_ARGUMENT;
+        bytes += appended_bytes(info);
+    }
+    return (int)bytes;
 }
 
-/* Checks the fields of all tasks, and the length of the packet, first: not even a bad last task may change any state (T11). Sets the bytes
- * of appended arguments. */
-MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_datagram *in, uint32_t *appended)
+/* Checks the fields of all tasks, and the length of the packet, first: not even a bad last task may change any state (T11). Returns the
+ * bytes of appended arguments, or minus a verdict. */
+MF_INLINE int check_tasks(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
-    uint32_t levels = s->levels, bytes = MF_ZERO, records = sizeof(*packet) + sizeof(*info) * packet->header.count;
+    uint32_t levels = s->levels, right = sizeof(*packet) + sizeof(*info) * packet->header.count;
+    int bytes = 0;
     do {
         if (MF_UNLIKELY(info->priority - 1u >= levels))
-            return MF_V_BAD_PRIORITY;
+            return -(int)MF_V_BAD_PRIORITY;
         if (MF_UNLIKELY(info->argument_length > MF_ARGUMENT_MAX)) {
-            if (!is_long_argument(info))
-                return MF_V_BAD_ARGUMENT;
-            bytes += appended_bytes(info);
+            bytes = check_longer_tasks(s, in, info);
+            if (bytes < 0)
+                return bytes;
+            right += (uint32_t)bytes;
+            break;
         }
     } while (MF_UNLIKELY(MF_LOOP(++info < end)));
-    *appended = bytes;
-    if (in->length < records + bytes)
-        return MF_V_TRUNCATED;
-    if (MF_UNLIKELY(in->length != records + bytes) && in->length != records + bytes + sizeof(struct mf_preference))
-        return MF_V_TRAILING;
-    return in->length <= MF_PACKET_MAX ? MF_V_OK : MF_V_TRAILING;
+    if (MF_LIKELY(in->length == right))
+        return right <= MF_PACKET_MAX ? bytes : -(int)MF_V_TRAILING;
+    if (in->length < right)
+        return -(int)MF_V_TRUNCATED;
+    return in->length == right + sizeof(struct mf_preference) && in->length <= MF_PACKET_MAX ? bytes : -(int)MF_V_TRAILING;
 }
 
 /* Changes a client's address. Its records count for the new source. */
@@ -247,22 +256,35 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
 
 /* Accepts the tasks of a SUBMIT if its sequence is new; otherwise repeats the answer. Returns the bitmap of accepted tasks. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
-                          int32_t ahead, int at_home, const struct mf_preference *preference, mf_verdict *verdict,
-                          enum mf_reason *reason)
+                          int32_t ahead, int at_home, uint32_t appended, mf_verdict *verdict, enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
+    const struct mf_preference *preference = preference_in(in, appended);
     uint32_t sequence = mf_net32(packet->header.sequence);
     struct client *c = client_at(s, i);
     uint32_t *stored = &c->answer[sequence % MF_WINDOW];
     enum freshness fresh = hear_client(s, i, now_ns, in, ahead, at_home);
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
+        uint32_t most = packet->header.count, refused = MF_V_OK;
+        if (MF_UNLIKELY(appended != 0)) {
+            uint32_t kept = keep_arguments(s, i, in);
+            most = kept % (1u << REFUSED_SHIFT);
+            refused = kept >> REFUSED_SHIFT;
+        }
+        uint32_t accepted = 0;
+        if (MF_LIKELY(most != 0)) {
 #ifdef __bpf__ /* the verifier would follow the same loop twice, and the stack of all calls is bounded */
-        uint32_t accepted = accept_tasks(s, now_ns, in, out, i, preference, reason);
+            accepted = accept_tasks(s, now_ns, in, out, i, most, preference, reason);
 #else
-        uint32_t accepted = MF_LIKELY(preference == NULL) ? accept_tasks(s, now_ns, in, out, i, NULL, reason)
-                                                          : accept_preferring(s, now_ns, in, out, i, preference, reason);
+            accepted = MF_LIKELY(preference == NULL) ? accept_tasks(s, now_ns, in, out, i, most, NULL, reason)
+                                                     : accept_preferring(s, now_ns, in, out, i, most, preference, reason);
 #endif
+        }
+        if (MF_UNLIKELY(accepted != most))
+            drop_arguments(s, i, in, accepted, most);
+        else if (MF_UNLIKELY(refused != MF_V_OK))
+            *reason = refuse_tasks(s, refused, packet->header.count - accepted);
         c->open += accepted;
         if (MF_MUTANT(16) && accepted > 16) { /* planted bug: stores half of the bitmap */
             *stored = 0xffff;
@@ -283,13 +305,13 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
                                          struct mf_out *out)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    uint32_t appended = 0;
     mf_verdict verdict = check_least(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
     s->stats.packets[MF_OP_SUBMIT]++;
-    if (MF_LIKELY(verdict == MF_V_OK))
-        verdict = check_tasks(s, in, &appended);
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
+    int appended = check_tasks(s, in);
+    if (MF_UNLIKELY(appended < 0))
+        return (mf_verdict)-appended;
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
     uint32_t taken = 0, all = mf_low_bits(packet->header.count);
@@ -309,7 +331,7 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
         at_home = 1;
     }
     if (MF_LIKELY(i != NONE)) {
-        taken = submit(s, now_ns, in, out, i, ahead, at_home, preference_in(in, appended), &verdict, &reason);
+        taken = submit(s, now_ns, in, out, i, ahead, at_home, (uint32_t)appended, &verdict, &reason);
     } else if (s->clients.used == s->clients.capacity) {
         verdict = MF_V_CLIENTS_FULL;
         reason = MF_REASON_CLIENTS_FULL;

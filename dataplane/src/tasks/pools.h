@@ -109,13 +109,13 @@ MF_INLINE uint32_t appended_length(const struct mf_task_info *info)
     return mf_net16(appended_of(info)->length);
 }
 
-/* Frees the blocks of a record's argument. */
-MF_RARE int drop_argument(struct mf_tasks *s MF_IN_ARENA, uint32_t task)
+/* Frees the blocks of a client's argument. */
+MF_RARE int drop_argument(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_task_info *info MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
-    const struct record *r = record_at(s, task);
-    uint32_t i = appended_of(&r->info)->first, blocks = blocks_of(appended_length(&r->info));
-    struct client *c = client_at(s, r->client);
+    MF_FROM_ARENA(info);
+    uint32_t i = appended_of(info)->first, blocks = blocks_of(appended_length(info));
+    struct client *c = client_at(s, client);
     c->blocks -= blocks;
     source_at(s, c->source)->blocks -= blocks;
     if (MF_MUTANT(96) && blocks == 4) /* planted bug: the last of four blocks stays taken */
@@ -134,7 +134,7 @@ MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
     struct record *r = record_at(s, i);
     task_index_remove(s, i);
     if (MF_UNLIKELY(r->info.argument_length == MF_APPENDED))
-        drop_argument(s, i);
+        drop_argument(s, r->client, &r->info);
     struct client *c = client_at(s, r->client);
     c->open--;
     source_at(s, c->source)->tasks--;

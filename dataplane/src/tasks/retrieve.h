@@ -180,27 +180,18 @@ MF_INLINE enum wait_state take_wait_ahead(struct mf_tasks *s, struct call *call,
     return WAIT_ASSIGNED;
 }
 
-/* Counts the appended bytes of the last assignment in the datagram that is being written. If they exceed it, this sends the others, and the
- * last begins another datagram; returns 1 then. */
-MF_RARE int append_or_move(struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA,
-                           const struct mf_assignment *last MF_IN_ARENA)
+/* Distributes the assignments of the first datagram, written as if they had no arguments, over as many ASSIGNs as these need. */
+MF_RARE int share_out(struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
     MF_FROM_ARENA(in);
     MF_FROM_ARENA(out);
-    MF_FROM_ARENA(last);
-    struct mf_out_packet *packet = &out->packet[out->count % MF_OUT_MAX];
-    uint32_t length = (uint32_t)((const uint8_t *)last - packet->data), bytes = appended_bytes(&last->task);
-    if (length + sizeof(*last) + packet->appended + bytes <= MF_PACKET_MAX) {
-        packet->appended += bytes;
-        return 0;
-    }
-    next_packet(out, &in->from, length);
-    put_header(s, packet->data, MF_OP_ASSIGN, (length - sizeof(struct mf_assign)) * ASSIGNMENTS_A_BYTE >> 16, 0);
-    packet = &out->packet[out->count % MF_OUT_MAX];
-    packet->appended = bytes;
-    MF_COPY((struct mf_assignment *)(packet->data + sizeof(struct mf_assign)), last);
-    return 1;
+    const struct mf_assignment *a = (const struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign));
+    uint32_t assignments = header_of(&out->packet[0])->count;
+    out->count = 0;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < assignments && k < MF_SLOTS_MAX); k++, a++)
+        MF_COPY(add_assignment(assign_packet(s, out, &in->from, appended_bytes(&a->task))), a);
+    return 0;
 }
 
 /* Lists the waits of a prefetch that got nothing. `open`: bit k is for its wait k. */
@@ -285,25 +276,25 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     if (MF_UNLIKELY(packet->ahead))
         return handle_retrieve_ahead(s, now_ns, in, out);
     const struct mf_wait *wait = (const struct mf_wait *)(packet + 1), *end = wait + packet->header.count;
-    /* All slots belong to the sender, so their tasks share one ASSIGN. Its header is written last, if there are any. */
+    /* All slots belong to the sender, so their tasks share an ASSIGN. Its header is written last, if there are any. */
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
-    out->packet[0].appended = 0;
     do {
         s = MF_OPAQUE(s);
         enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next, out);
-        if (MF_LIKELY(state == WAIT_ASSIGNED)) {
-            if (MF_UNLIKELY(s->blocks.used != 0) && append_or_move(s, in, out, next))
-                first = next = (struct mf_assignment *)(out->packet[out->count % MF_OUT_MAX].data + sizeof(struct mf_assign));
+        if (MF_LIKELY(state == WAIT_ASSIGNED))
             next++;
-        } else if (MF_UNLIKELY(state == WAIT_VOID))
+        else if (MF_UNLIKELY(state == WAIT_VOID))
             out->note |= 1u << number_of(in, wait);
     } while (MF_UNLIKELY(MF_LOOP(++wait < end)));
     uint32_t bytes = (uint32_t)((uint8_t *)next - (uint8_t *)first);
-    if (MF_LIKELY(bytes != 0))
-        put_header(s, next_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
+    if (MF_LIKELY(bytes != 0)) {
+        put_header(s, first_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
                    bytes * ASSIGNMENTS_A_BYTE >> 16, 0);
+        if (MF_UNLIKELY(s->blocks.used != 0))
+            share_out(s, in, out);
+    }
     if (MF_UNLIKELY(out->note))
         return put_voids(s, in, out);
     return MF_V_OK;

@@ -136,7 +136,7 @@ impl Model {
         let wish =
             preference.filter(|it| is_known(it.place.get())).map(|it| Wish::new(it.place.get(), it.patience_ms.get()));
         for (index, info) in tasks.iter().enumerate() {
-            let room = self.task_room(from).and_then(|()| self.argument_room(from, info));
+            let room = self.argument_room(from, info).and_then(|()| self.task_room(from));
             if let Err((verdict, reason)) = room {
                 self.count(verdict, tasks.len() - index);
                 return (taken, reason);
