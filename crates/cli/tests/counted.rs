@@ -46,7 +46,7 @@ fn t18_two_gpus_serve_four_slots_and_no_two_tasks_at_once() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_refused_before_anything_starts() {
+fn a_wrong_count_option_is_refused_before_anything_starts() {
     let refused = |arguments: &[&str], why: &str| {
         let said = run(&[&["executor", "--switch", "127.0.0.1:9"], arguments].concat());
         assert_eq!(said.code, Some(2), "{said:?}");

@@ -38,7 +38,9 @@ pub(crate) struct Completions {
 #[derive(Default)]
 struct State {
     ended: VecDeque<Completion>,
+    /// Threads that wait for a result.
     waiting: usize,
+    /// Threads that settle completions.
     settling: usize,
     /// Number of times that threads have settled completions.
     settled: u64,

@@ -34,7 +34,7 @@ MF_INLINE struct known_client *known_place(struct mf_cache *s, const struct mf_a
 }
 
 /* has_cookie() for a client that is not cached. */
-MF_HANDLER int has_new_cookie(struct mf_cache *s, uint64_t now_ns, const struct mf_address *from, uint64_t said)
+MF_HANDLER int has_uncached_cookie(struct mf_cache *s, uint64_t now_ns, const struct mf_address *from, uint64_t said)
 {
     uint64_t window = now_ns / s->cookie_ns;
     if (said != cookie_of(s, window, from)) {
@@ -58,7 +58,7 @@ MF_INLINE int has_cookie(struct mf_cache *s, const struct call *call)
         return 1;
     if (MF_LIKELY(call->now_ns < known->until_ns && known->cookie == said && mf_address_equal(&known->from, from)))
         return 1;
-    return has_new_cookie(s, call->now_ns, from, said);
+    return has_uncached_cookie(s, call->now_ns, from, said);
 }
 
 /* Asks the client to repeat the request with its cookie. The answer is shorter than the request. */

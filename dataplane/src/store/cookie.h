@@ -48,7 +48,7 @@ MF_INLINE uint64_t cookie_in(const struct mf_datagram *in)
 }
 
 /* has_cookie() for a client that is not cached. */
-MF_HANDLER int has_new_cookie(struct mf_store *s, uint64_t now_ns, const struct mf_datagram *in)
+MF_HANDLER int has_uncached_cookie(struct mf_store *s, uint64_t now_ns, const struct mf_datagram *in)
 {
     uint64_t said = cookie_in(in), window = now_ns / s->cookie_ns;
     if (said != cookie_of(s, window, in)) {
@@ -65,7 +65,7 @@ MF_INLINE int has_cookie(struct mf_store *s, uint64_t now_ns, const struct mf_da
     const struct known_client *known = known_place(s, &in->from);
     if (MF_LIKELY(now_ns < known->until_ns && known->cookie == cookie_in(in) && mf_address_equal(&known->from, &in->from)))
         return 1;
-    return has_new_cookie(s, now_ns, in);
+    return has_uncached_cookie(s, now_ns, in);
 }
 
 #endif

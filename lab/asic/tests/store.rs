@@ -83,7 +83,7 @@ struct Stage {
     now: u64,
     /// Incarnation of the set, from the last STATE.
     incarnation: u64,
-    /// In its HEARTBEATs.
+    /// A field of the HEARTBEATs that [`Stage::heartbeat`] sends.
     any_replica: bool,
     /// In the client's requests.
     flags: u8,

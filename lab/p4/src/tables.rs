@@ -5,7 +5,7 @@ use crate::thrift::{Key, Thrift};
 use crate::{P4Error, Program};
 
 /// The mirror session of copies, as in `p4/target/v1model.p4`.
-const COPIES: i32 = 1;
+const COPY_MIRROR_SESSION: i32 = 1;
 const OWN: &str = "Pipe.own.own";
 const EPOCH: &str = "Pipe.look.look_up.epoch";
 const SLOT: &str = "Pipe.look.look_up.slot";
@@ -74,7 +74,7 @@ impl Tables {
             Program::Published => ("Leave.behind.answer.turn", "Leave.behind.answer.turn_round"),
         };
         self.thrift.set_default(turn, turn_round, &[word(epoch)])?;
-        self.thrift.mirror(COPIES, RECIRCULATION)?;
+        self.thrift.mirror(COPY_MIRROR_SESSION, RECIRCULATION)?;
         let registers: &[_] = match self.program {
             Program::Safe => &[
                 ("Pipe.queue.enter.add_ptr", Begin::Pointer),

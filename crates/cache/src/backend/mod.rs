@@ -139,7 +139,7 @@ fn text(bytes: &[u8]) -> Result<&str, Wrong> {
 fn number<N: std::str::FromStr>(text: &str) -> Result<N, Wrong> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = if is_number { text.parse().ok() } else { None };
-    number.ok_or(Wrong::Garbage("a number that is none"))
+    number.ok_or(Wrong::Garbage("a number that is not one"))
 }
 
 /// `length` bytes of a value, followed by `behind`. `None`: incomplete.

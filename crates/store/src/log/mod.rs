@@ -112,12 +112,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// Recovers a log from a node's files. Without files, creates an empty log whose directory gets the number `drawn`.
+    /// Recovers a log from a node's files. Without files, creates an empty log whose directory gets the number `new_number`.
     ///
     /// # Errors
     /// If the files belong to another node or a newer release, are damaged, or are incomplete.
-    pub fn recover(identity: Identity, files: Vec<(File, Vec<u8>)>, drawn: u64) -> Result<Recovered, LogError> {
-        recover::recover(identity, files.into_iter().collect(), drawn)
+    pub fn recover(identity: Identity, files: Vec<(File, Vec<u8>)>, new_number: u64) -> Result<Recovered, LogError> {
+        recover::recover(identity, files.into_iter().collect(), new_number)
     }
 
     fn new(disk: Disk, number: Option<u64>, replayed: Replayed, snapshot: Option<Snapshot>) -> Self {

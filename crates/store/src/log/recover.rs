@@ -44,9 +44,9 @@ pub(super) struct Newest {
     pub(super) safe: Position,
 }
 
-pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Result<Recovered, LogError> {
+pub(super) fn recover(identity: Identity, mut files: Files, new_number: u64) -> Result<Recovered, LogError> {
     if files.is_empty() {
-        let log = Log::new(Disk::new(identity, drawn), Some(drawn), Replayed::default(), None);
+        let log = Log::new(Disk::new(identity, new_number), Some(new_number), Replayed::default(), None);
         return Ok(Recovered { log, snapshot: None, cut: None });
     }
     let Snapshots { newest, whole, damaged, last: last_snapshot } = read_snapshots(identity, &files)?;
@@ -56,7 +56,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, drawn: u64) -> Resul
         return Err(damaged.unwrap_or(missing));
     }
     let (snapshot, ranges) = whole.unzip();
-    let (number, birth) = number(identity, &files, &parts, drawn)?;
+    let (number, birth) = number(identity, &files, &parts, new_number)?;
     let is_born = birth.is_none();
     let run = parts.run.saturating_add(1).min(NUMBER_MAX);
     let (end, marked) = mark_cut(&parts, run);
@@ -86,12 +86,12 @@ fn number(
     identity: Identity,
     files: &Files,
     parts: &Parts<'_>,
-    drawn: u64,
+    new_number: u64,
 ) -> Result<(Option<u64>, Option<Change>), LogError> {
     let file = File::Identity;
     let Some(bytes) = files.get(&file) else {
         let is_new = parts.known.safe == Position::default() && parts.known.snapshot == 0;
-        let repaired = (Some(drawn), Some(disk::birth(identity, drawn)));
+        let repaired = (Some(new_number), Some(disk::birth(identity, new_number)));
         return if is_new { Ok(repaired) } else { Err(LogError::Missing { file }) };
     };
     let mut reader = Reader::open(file, bytes)?;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const IDENTITY: Identity = Identity { cluster: 0xc1, node: 3, set: 7 };
 const VOTERS: [u64; 3] = [1, 2, 3];
-const DRAWN: u64 = 77;
+const DIRECTORY_NUMBER: u64 = 77;
 const SMALL: Options = Options { part_bytes: 400, keep_entries: 3 };
 
 type Files = BTreeMap<File, Vec<u8>>;
@@ -22,7 +22,7 @@ fn apply(files: &mut Files, change: &Change) {
 }
 
 fn recover(files: &Files) -> Result<Recovered, LogError> {
-    let mut recovered = Log::recover(IDENTITY, files.clone().into_iter().collect(), DRAWN)?;
+    let mut recovered = Log::recover(IDENTITY, files.clone().into_iter().collect(), DIRECTORY_NUMBER)?;
     recovered.log.set_options(SMALL);
     Ok(recovered)
 }
@@ -429,7 +429,8 @@ fn without_the_file_that_names_the_newest_part_nothing_is_lost() {
 fn another_nodes_directory_and_a_newer_version_are_refused() {
     let files = settled().safe_files;
     let ours = Identity { node: 4, ..IDENTITY };
-    let other = Log::recover(ours, files.clone().into_iter().collect(), DRAWN).map(|recovered| recovered.cut);
+    let other =
+        Log::recover(ours, files.clone().into_iter().collect(), DIRECTORY_NUMBER).map(|recovered| recovered.cut);
     assert!(matches!(other, Err(LogError::OtherIdentity { found: IDENTITY, .. })), "{other:?}");
     for &file in files.keys() {
         let mut newer = files.clone();
@@ -469,8 +470,8 @@ fn a_directory_keeps_the_number_that_was_drawn_first() {
     let mut machine = Machine::new();
     machine.settle();
     let files: Vec<_> = machine.safe_files.into_iter().collect();
-    let number = |files| Log::recover(IDENTITY, files, DRAWN + 1).unwrap().log.number();
-    assert_eq!((number(files), number(Vec::new())), (Some(DRAWN), Some(DRAWN + 1)));
+    let number = |files| Log::recover(IDENTITY, files, DIRECTORY_NUMBER + 1).unwrap().log.number();
+    assert_eq!((number(files), number(Vec::new())), (Some(DIRECTORY_NUMBER), Some(DIRECTORY_NUMBER + 1)));
     // As a former version wrote it, with an empty list of the set's first voters.
     let mut writer = Writer::create(File::Identity);
     writer.value(&(IDENTITY, Vec::<u64>::new()));

@@ -25,14 +25,14 @@ pub(super) const EVEN_SHARE: u8 = EVEN as u8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Load {
     pub(super) reads: u64,
-    pub(super) before: u64,
+    pub(super) queued_before: u64,
 }
 
 impl Load {
     /// Mean queue length that READs found since `earlier`. `None` without READs, or after a restart.
     fn queue_since(self, earlier: Self) -> Option<f64> {
         let reads = self.reads.checked_sub(earlier.reads).filter(|reads| *reads > 0)?;
-        let before = self.before.checked_sub(earlier.before)?;
+        let before = self.queued_before.checked_sub(earlier.queued_before)?;
         Some((before as f64 / reads as f64).min(QUEUE_MAX))
     }
 }
@@ -61,7 +61,7 @@ impl Gauge {
     pub(super) fn read(&mut self, waiting: usize) {
         self.load.reads = self.load.reads.wrapping_add(1);
         let found = self.taken.saturating_sub(1).saturating_add(self.behind).saturating_add(waiting as u64);
-        self.load.before = self.load.before.wrapping_add(found);
+        self.load.queued_before = self.load.queued_before.wrapping_add(found);
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
                 for &(id, queue) in queues {
                     let load = self.loads.entry(id).or_default();
                     load.reads += 100;
-                    load.before += 100 * queue;
+                    load.queued_before += 100 * queue;
                     self.balance.report(id, *load);
                 }
                 self.balance.weigh(self.now, &Timing::default(), 1, |id| id != 4);
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(set.weights(), [100; 3]);
         for reads in [0, 1, u64::MAX] {
             for before in [0, u64::MAX] {
-                set.balance.report(2, Load { reads, before });
+                set.balance.report(2, Load { reads, queued_before: before });
                 set.pass(1, &[(1, 1), (3, 1)]);
             }
         }
@@ -220,7 +220,7 @@ mod tests {
             gauge.take(now);
             gauge.read(waiting);
         }
-        assert_eq!(gauge.load, Load { reads: 5, before: 1 + 2 + 5 });
+        assert_eq!(gauge.load, Load { reads: 5, queued_before: 1 + 2 + 5 });
     }
 
     #[test]
@@ -231,6 +231,6 @@ mod tests {
             gauge.take(now);
             gauge.read(0);
         }
-        assert_eq!(gauge.load, Load { reads: 3, before: 40 + 30 });
+        assert_eq!(gauge.load, Load { reads: 3, queued_before: 40 + 30 });
     }
 }

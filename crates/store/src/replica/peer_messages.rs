@@ -113,7 +113,7 @@ mod tests {
             assert!(PeerMessage::decode(&buffer).is_err());
         }
         for other in [
-            OwnMessage::Load(Load { reads: 5, before: u64::MAX }),
+            OwnMessage::Load(Load { reads: 5, queued_before: u64::MAX }),
             OwnMessage::AskLease { term: 3, at: 1 << 40 },
             OwnMessage::Lease { term: 3, echo: 1 << 40, shown: 7 },
             OwnMessage::AskIndex { number: u64::MAX },

@@ -59,8 +59,9 @@ pub(super) struct Switches {
 /// Whether the session's switch reaches a replica.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reached {
-    sent: u32,
-    answered: u32,
+    /// READs that the switch sent it, and answers, as its last STATE counted them, modulo 2^32.
+    reads_sent: u32,
+    reads_answered: u32,
     unanswered_since: Nanos,
     paused_until: Nanos,
 }
@@ -154,13 +155,13 @@ impl Switches {
     pub(super) fn note_reached(&mut self, now: Nanos, state: &State, timing: &Timing) {
         for (slot, reached) in self.reached.iter_mut().enumerate() {
             let (sent, answered) = (state.sent[slot].get(), state.answered[slot].get());
-            if reached.answered != answered || reached.sent == sent {
+            if reached.reads_answered != answered || reached.reads_sent == sent {
                 reached.unanswered_since = now;
             } else if now >= reached.unanswered_since + UNANSWERED_HEARTBEATS * timing.heartbeat {
                 reached.paused_until = now + PAUSED_HEARTBEATS * timing.heartbeat;
                 reached.unanswered_since = now;
             }
-            (reached.sent, reached.answered) = (sent, answered);
+            (reached.reads_sent, reached.reads_answered) = (sent, answered);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Cookies: a switch requires one before it creates a record of this client, or accepts a new address of it (T13).
 
 use super::Client;
-use super::switches::Again;
+use super::switches::Resend;
 use midflight_endpoint::Nanos;
 use midflight_wire::tasks::Cookie;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ impl Client {
         } else if !self.switches.is_present(from) {
             self.counters.foreign_address += 1;
         } else if self.probe.is_asked_by(sequence) {
-            if self.keep_cookie(cookie) && self.switches.may_resend(Again::Question, now, self.round_trip.timeout()) {
+            if self.keep_cookie(cookie) && self.switches.may_resend(Resend::Question, now, self.round_trip.timeout()) {
                 self.probe.ready |= self.probe.awaits_answer();
             }
         } else if let Some(carried) = self.flights.cookie_of(sequence) {
             self.keep_cookie(cookie);
             // All other packets were sent with the same cookie.
-            if carried != cookie && self.switches.may_resend(Again::Flights, now, self.round_trip.timeout()) {
+            if carried != cookie && self.switches.may_resend(Resend::InFlight, now, self.round_trip.timeout()) {
                 self.flights.resend_all();
                 self.probe.ready |= self.probe.awaits_answer();
             }

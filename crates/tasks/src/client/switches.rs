@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// Earlier epochs remembered per switch, to recognise late responses.
-const PAST_MAX: usize = 8;
+const PAST_EPOCHS_MAX: usize = 8;
 
 pub(super) struct Switch {
     pub(super) address: SocketAddr,
@@ -14,7 +14,7 @@ pub(super) struct Switch {
     pub(super) cookie: u64,
     /// Its last known epoch; 0 before the first.
     epoch: u32,
-    past: [u32; PAST_MAX],
+    past_epochs: [u32; PAST_EPOCHS_MAX],
 }
 
 /// Interval at which a client that failed over probes its preferred switches.
@@ -36,10 +36,11 @@ pub(super) enum EpochMeaning {
     New,
 }
 
+/// What a new cookie lets the client send again.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Again {
+pub(super) enum Resend {
     Question,
-    Flights,
+    InFlight,
 }
 
 pub(super) struct Switches {
@@ -64,8 +65,10 @@ pub(super) struct Switches {
 
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr], now: Nanos) -> Self {
-        let list =
-            addresses.iter().map(|&address| Switch { address, cookie: 0, epoch: 0, past: [0; PAST_MAX] }).collect();
+        let list = addresses
+            .iter()
+            .map(|&address| Switch { address, cookie: 0, epoch: 0, past_epochs: [0; PAST_EPOCHS_MAX] })
+            .collect();
         Self {
             list,
             asked: 0,
@@ -129,7 +132,7 @@ impl Switches {
     }
 
     /// Limits repeats to one per retransmission timeout, so that a flood of COOKIEs is not amplified.
-    pub(super) fn may_resend(&mut self, what: Again, now: Nanos, timeout: Nanos) -> bool {
+    pub(super) fn may_resend(&mut self, what: Resend, now: Nanos, timeout: Nanos) -> bool {
         let from = &mut self.resend_from[what as usize];
         let may = now >= *from;
         if may {
@@ -141,7 +144,7 @@ impl Switches {
     pub(super) fn judge(&self, epoch: u32) -> EpochMeaning {
         if self.holder == Some((self.asked, epoch)) {
             EpochMeaning::Present
-        } else if self.list[self.asked].past.contains(&epoch) {
+        } else if self.list[self.asked].past_epochs.contains(&epoch) {
             EpochMeaning::Past
         } else {
             EpochMeaning::New
@@ -152,10 +155,10 @@ impl Switches {
     pub(super) fn settle(&mut self, epoch: u32) -> bool {
         let switch = &mut self.list[self.asked];
         if switch.epoch != 0 && switch.epoch != epoch {
-            let returns = switch.past.iter().position(|&past| past == epoch);
-            let place = returns.unwrap_or(PAST_MAX - 1);
-            switch.past[..=place].rotate_right(1);
-            switch.past[0] = switch.epoch;
+            let returns = switch.past_epochs.iter().position(|&past| past == epoch);
+            let place = returns.unwrap_or(PAST_EPOCHS_MAX - 1);
+            switch.past_epochs[..=place].rotate_right(1);
+            switch.past_epochs[0] = switch.epoch;
         }
         switch.epoch = epoch;
         self.keeps_no_record = false;
@@ -172,7 +175,7 @@ impl Switches {
 
     fn use_switch(&mut self, switch: usize, now: Nanos) {
         self.asked = switch;
-        self.list[switch].past = [0; PAST_MAX];
+        self.list[switch].past_epochs = [0; PAST_EPOCHS_MAX];
         self.heard = now;
         self.resend_from = [now; 2];
         self.failback_at = now + FAILBACK_EVERY;
@@ -237,7 +240,7 @@ mod tests {
     fn t9_epochs_that_return_push_no_other_out_of_the_past() {
         let mut s = two();
         s.settle(4);
-        for _ in 0..PAST_MAX {
+        for _ in 0..PAST_EPOCHS_MAX {
             s.settle(5);
             s.settle(6);
         }

@@ -68,7 +68,7 @@ fn two_slots(effort: &Effort) -> Result<Measure> {
     Ok(Measure { unit: "tasks/s".into(), ..Measure::count("loop.two_slots_tasks_per_s", per_s, "") })
 }
 
-/// [`busy`] with arguments outside the packets.
+/// [`busy`] with appended arguments.
 fn arguments(effort: &Effort) -> Result<Vec<Measure>> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, SLOTS)?;

@@ -37,7 +37,7 @@ pub(crate) struct Spent {
 pub(crate) struct HowRun {
     /// Flags that determine the results.
     pub flags: String,
-    /// Seeds of a figure with a row that stays unsure.
+    /// The largest number of seeds, for a figure with a row that stays unsure.
     pub most: u64,
     pub quick: bool,
     /// What is missing because a trace is absent.

@@ -38,7 +38,7 @@ pub trait Findings: 'static {
     fn describe(datagram: &[u8]) -> String;
 
     /// An event recorded by the program's actors, in words; `None`: not worth a line.
-    fn words(trace: &Trace, what: &dyn Any) -> Option<String>;
+    fn describe_event(trace: &Trace, what: &dyn Any) -> Option<String>;
 
     /// A datagram has arrived.
     ///
@@ -109,7 +109,7 @@ impl<F: Findings> Observer for Monitor<F> {
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let findings = &mut *self.0.borrow_mut();
         if let Some(trace) = &mut findings.report().trace {
-            trace.happened(at, happening, F::words);
+            trace.happened(at, happening, F::describe_event);
         }
         check(findings, at, |findings| findings.happened(at, happening));
     }

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn n8_messages_are_opened_in_their_order_however_they_come() {
+    fn n8_messages_are_opened_in_order_however_their_bytes_are_split() {
         let [(mut seals, mut opens_back), (mut seals_back, mut opens)] = stream([&secret(1), &secret(1)], [2, 3]);
         let mut all = [sealed(&mut seals, 1), sealed(&mut seals, 2)].concat();
         for length in 0..all.len() / 2 {

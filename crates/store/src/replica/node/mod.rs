@@ -31,7 +31,7 @@ pub(super) struct Node {
     raw: RawNode<Log>,
     timing: Timing,
     random: Pcg32,
-    /// Decides who campaigns first.
+    /// Its position in the set. Each position waits a little longer before it campaigns, so the first does so first.
     slot: u8,
     /// No vote and no campaign before this time.
     promise: Nanos,

@@ -51,7 +51,7 @@ fn t10_a_task_without_a_completion_is_submitted_again_after_its_time_and_twice_t
 }
 
 #[test]
-fn t9_each_task_has_its_own_time_from_when_it_was_taken() {
+fn t9_each_tasks_timeout_begins_when_the_switch_accepts_it() {
     let mut hand = Hand::settled_at(Known::NoRecord, |config| config.timeout = 700 * MS);
     let (first, _) = hand.open(&[task()]);
     assert_eq!(pass(&mut hand, 300 * MS), []);

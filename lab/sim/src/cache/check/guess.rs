@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::mem::offset_of;
 
-/// No packet is accepted from another address than its sender's.
+/// Every packet is forgeable: none may be accepted from another address than its sender's.
 pub(super) const CRAFT: Craft = Craft { remembered: 2_048, is_packet, is_forgeable: is_packet, is_guessable, guess };
 
 fn is_packet(datagram: &[u8]) -> bool {

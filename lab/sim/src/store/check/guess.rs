@@ -25,7 +25,7 @@ const GUESSED: [&str; 13] = [
     "flags",
 ];
 
-/// No packet is accepted from another address than its sender's unless it is a copy. Remembers a second, so that
+/// Every packet is forgeable: none may be accepted from another address than its sender's unless it is a copy. Remembers a second, so that
 /// packets of ended sessions are replayed.
 pub(super) const CRAFT: Craft =
     Craft { remembered: 4_096, is_packet, is_forgeable: is_packet, is_guessable: is_packet, guess };

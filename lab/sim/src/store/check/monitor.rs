@@ -163,7 +163,7 @@ impl check::Findings for Findings {
         trace::describe(datagram)
     }
 
-    fn words(trace: &Trace, what: &dyn Any) -> Option<String> {
+    fn describe_event(trace: &Trace, what: &dyn Any) -> Option<String> {
         let (node, event) = what.downcast_ref::<(NodeId, StoreEvent)>()?;
         trace::event(trace, *node, event)
     }

@@ -149,7 +149,7 @@ impl check::Findings for Findings {
         trace::describe(datagram)
     }
 
-    fn words(trace: &Trace, what: &dyn Any) -> Option<String> {
+    fn describe_event(trace: &Trace, what: &dyn Any) -> Option<String> {
         what.downcast_ref().map(|what| trace::event(trace, what))
     }
 

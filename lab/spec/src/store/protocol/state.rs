@@ -168,6 +168,7 @@ pub(super) struct Replica {
     pub(super) promise: u8,
     /// False once it has lost its disk.
     pub(super) voter: bool,
+    /// Its state as the leader; `None`: it does not lead.
     pub(super) leader: Option<Leader>,
 }
 

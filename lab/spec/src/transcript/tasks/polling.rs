@@ -12,7 +12,7 @@ use std::rc::Rc;
 use zerocopy::{Immutable, IntoBytes};
 
 /// The adapter multiplies a transcript's packet counters by this, so that hidden polls can use the numbers in between.
-const POLLS: u64 = 1 << 16;
+const COUNTER_SCALE: u64 = 1 << 16;
 
 /// The safe program behind executors that poll. A transcript neither shows nor counts what this adapter does:
 ///
@@ -82,7 +82,7 @@ impl PollingAsic {
         if let Some(heard) = &self.heard {
             heard.borrow_mut().push((from, datagram.to_vec(), sent.clone()));
         }
-        sent.iter_mut().for_each(|(_, bytes)| remove_room_for_polls(bytes));
+        sent.iter_mut().for_each(|(_, bytes)| unscale_counter(bytes));
         (verdict, sent)
     }
 
@@ -147,17 +147,17 @@ impl PollingAsic {
     }
 }
 
-fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
+fn with_scaled_counter(datagram: &[u8]) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     if matches!(parse(datagram), Ok(Packet::Retrieve(..) | Packet::Keepalive(..) | Packet::Release(..))) {
-        recount(&mut bytes, |counter| counter.wrapping_mul(POLLS));
+        recount(&mut bytes, |counter| counter.wrapping_mul(COUNTER_SCALE));
     }
     bytes
 }
 
-fn remove_room_for_polls(bytes: &mut [u8]) {
+fn unscale_counter(bytes: &mut [u8]) {
     if matches!(parse(bytes), Ok(Packet::Reset(..) | Packet::Released(..))) {
-        recount(bytes, |counter| counter / POLLS);
+        recount(bytes, |counter| counter / COUNTER_SCALE);
     }
 }
 
@@ -210,7 +210,7 @@ impl Engine for PollingAsic {
     type Program = TasksProgram;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
-        let datagram = &with_room_for_polls(datagram);
+        let datagram = &with_scaled_counter(datagram);
         let (verdict, mut sent) = match parse(datagram) {
             Ok(Packet::Retrieve(retrieve, waits)) => self.retrieve(now_ns, from, retrieve, waits),
             Ok(Packet::Keepalive(keepalive, waits)) => {
