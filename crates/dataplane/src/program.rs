@@ -97,7 +97,7 @@ pub unsafe trait SoftProgram: Program {
     /// `mf_NAME_packet`
     ///
     /// # Safety
-    /// `state` was initialised; the datagram's bytes are valid for its length.
+    /// `state` was initialised; the datagram's bytes are valid for its length, also for writes.
     unsafe fn packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32;
 
     /// `mf_NAME_tick`

@@ -18,7 +18,7 @@ pub struct RawDatagram {
 }
 
 impl RawDatagram {
-    /// Only for a program that never rewrites a datagram.
+    /// Only for functions that do not write to a datagram.
     pub(crate) fn read_only(from: Address, datagram: &[u8]) -> Self {
         Self { from, length: length(datagram), data: datagram.as_ptr().cast_mut() }
     }

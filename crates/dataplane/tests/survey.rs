@@ -30,7 +30,7 @@ impl Switch {
     /// Returns the first answer.
     fn send(&mut self, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         let mut out = Out::new();
-        self.core.packet(NOW, from, datagram, &mut out);
+        self.core.take(NOW, from, &mut datagram.to_vec(), &mut out);
         out.iter().next().map(|(_, bytes)| bytes.to_vec())
     }
 

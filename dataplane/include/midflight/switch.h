@@ -29,7 +29,7 @@
 struct mf_datagram {
     struct mf_address from;
     uint32_t length;
-    uint8_t MF_FAR *data; /* a program that forwards the datagram rewrites its header here */
+    uint8_t MF_FAR *data; /* a program may rewrite it: its header, or what it notes in reserved fields */
 };
 
 struct mf_out_packet {

@@ -72,39 +72,53 @@ MF_INLINE void keep_argument(struct mf_tasks *s, uint32_t client, struct mf_task
     copy_units(block_at(s, i)->bytes, from, bytes - full * BLOCK_BYTES);
 }
 
+/* The call's note, while a SUBMIT with appended arguments is handled: how many of its tasks have their arguments in blocks, and why the
+ * next one has not (a verdict). */
+#define ARE_KEPT 0x80000000u
+#define REFUSED_SHIFT 8
+
 /* Copies the appended arguments of a SUBMIT into blocks before its tasks are accepted, and the numbers of their first blocks into the
- * packet's records. Returns how many tasks may be accepted, until one finds no room; above REFUSED_SHIFT, its verdict. */
-#define REFUSED_SHIFT 16
-MF_RARE uint32_t keep_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_datagram *in MF_IN_ARENA)
+ * packet's records. Returns how many tasks may be accepted: until one finds no room. */
+MF_RARE uint32_t keep_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, struct mf_submit *packet MF_IN_ARENA,
+                                struct mf_out *out MF_IN_ARENA)
 {
     MF_FROM_ARENA(s);
-    MF_FROM_ARENA(in);
-    struct mf_task_info *info = (struct mf_task_info *)(in->data + sizeof(struct mf_submit));
-    uint32_t records = ((const struct mf_header *)in->data)->count;
+    MF_FROM_ARENA(packet);
+    MF_FROM_ARENA(out);
+    struct mf_task_info *info = (struct mf_task_info *)(packet + 1);
+    uint32_t records = packet->header.count, k = MF_ZERO;
     const uint8_t *from = (const uint8_t *)(info + records);
-    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SUBMIT_MAX); k++, info++) {
+    mf_verdict refused = MF_V_OK;
+    for (; MF_LOOP(k < records && k < MF_SUBMIT_MAX); k++, info++) {
         if (info->argument_length != MF_APPENDED)
             continue;
-        mf_verdict refused = refuse_argument(s, client_at(s, client)->source, appended_length(info));
+        refused = refuse_argument(s, client_at(s, client)->source, appended_length(info));
         if (refused != MF_V_OK)
-            return k | (uint32_t)refused << REFUSED_SHIFT;
+            break;
         keep_argument(s, client, info, from);
         from += appended_bytes(info);
     }
-    return records;
+    out->note = ARE_KEPT | (uint32_t)refused << REFUSED_SHIFT | k;
+    return k;
 }
 
-/* Frees the blocks of tasks of a SUBMIT that were not accepted after all: those from number `accepted` to `kept`. */
-MF_RARE int drop_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_datagram *in MF_IN_ARENA,
-                           uint32_t accepted, uint32_t kept)
+/* The same SUBMIT once `accepted` of its tasks are in the queue. If the queue took fewer than have their arguments in blocks, frees those of
+ * the others and returns 0. Otherwise returns the verdict of the first task without room for its argument. */
+MF_RARE uint32_t settle_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_submit *packet MF_IN_ARENA,
+                                  struct mf_out *out MF_IN_ARENA, uint32_t accepted)
 {
     MF_FROM_ARENA(s);
-    MF_FROM_ARENA(in);
-    const struct mf_task_info *info = (const struct mf_task_info *)(in->data + sizeof(struct mf_submit)) + accepted;
+    MF_FROM_ARENA(packet);
+    MF_FROM_ARENA(out);
+    const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1) + accepted;
+    uint32_t kept = out->note % (1u << REFUSED_SHIFT), refused = (out->note & ~ARE_KEPT) >> REFUSED_SHIFT;
+    out->note = 0;
+    if (accepted == kept)
+        return refused;
     for (uint32_t k = accepted; MF_LOOP(k < kept && k < MF_SUBMIT_MAX); k++, info++)
         if (info->argument_length == MF_APPENDED)
             drop_argument(s, client, info);
-    return 0;
+    return MF_V_OK;
 }
 
 /* Copies a record's argument behind the records of an ASSIGN. */

@@ -258,21 +258,17 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
                           int32_t ahead, int at_home, uint32_t appended, mf_verdict *verdict, enum mf_reason *reason)
 {
-    const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    const struct mf_preference *preference = preference_in(in, appended);
+    struct mf_submit *packet = (struct mf_submit *)in->data;
     uint32_t sequence = mf_net32(packet->header.sequence);
     struct client *c = client_at(s, i);
     uint32_t *stored = &c->answer[sequence % MF_WINDOW];
     enum freshness fresh = hear_client(s, i, now_ns, in, ahead, at_home);
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
-        uint32_t most = packet->header.count, refused = MF_V_OK;
-        if (MF_UNLIKELY(appended != 0)) {
-            uint32_t kept = keep_arguments(s, i, in);
-            most = kept % (1u << REFUSED_SHIFT);
-            refused = kept >> REFUSED_SHIFT;
-        }
-        uint32_t accepted = 0;
+        const struct mf_preference *preference = preference_in(in, appended);
+        uint32_t most = packet->header.count, accepted = 0;
+        if (MF_UNLIKELY(appended != 0))
+            most = keep_arguments(s, i, packet, out);
         if (MF_LIKELY(most != 0)) {
 #ifdef __bpf__ /* the verifier would follow the same loop twice, and the stack of all calls is bounded */
             accepted = accept_tasks(s, now_ns, in, out, i, most, preference, reason);
@@ -281,10 +277,11 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
                                                      : accept_preferring(s, now_ns, in, out, i, most, preference, reason);
 #endif
         }
-        if (MF_UNLIKELY(accepted != most))
-            drop_arguments(s, i, in, accepted, most);
-        else if (MF_UNLIKELY(refused != MF_V_OK))
-            *reason = refuse_tasks(s, refused, packet->header.count - accepted);
+        if (MF_UNLIKELY(out->note != 0)) {
+            uint32_t refused = settle_arguments(s, i, packet, out, accepted);
+            if (refused != MF_V_OK)
+                *reason = refuse_tasks(s, refused, packet->header.count - accepted);
+        }
         c->open += accepted;
         if (MF_MUTANT(16) && accepted > 16) { /* planted bug: stores half of the bitmap */
             *stored = 0xffff;

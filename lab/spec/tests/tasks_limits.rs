@@ -302,7 +302,7 @@ fn t12_a_call_of_purge_looks_at_1024_tasks() {
     let config = TasksConfig { queue: 4096, ..TasksConfig::default() };
     let mut tasks = Tasks::new(&config, EPOCH, SECRET).expect("within its bounds");
     fill(2_500, |datagram| {
-        tasks.packet(1, client(1), datagram, &mut Out::new());
+        tasks.take(1, client(1), &mut datagram.to_vec(), &mut Out::new());
     });
     let mut purge = Purge::new(Which::Client(1));
     for (is_done, purged) in [(false, 1_024), (false, 2_048), (true, 2_500)] {

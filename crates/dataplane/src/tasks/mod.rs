@@ -13,7 +13,7 @@ pub use verdict::Verdict;
 
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
 use crate::raw::RawDatagram;
-use crate::{Native, Out};
+use crate::Native;
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_wire::tasks::Operation;
 use midflight_wire::{Address, Header};
@@ -155,22 +155,12 @@ crate::soft_program!(
     survey: survey::go_on
 );
 
-/// This program rewrites no datagram.
 impl Tasks {
-    /// Handles one datagram and overwrites `out`. `now_ns` must not decrease.
-    pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
-        let raw = RawDatagram::read_only(from.into(), datagram);
-        // SAFETY: pointers are valid for the call, the datagram's bytes for its length; the core only reads them.
-        crate::native::verdict(unsafe {
-            <TasksProgram as SoftProgram>::packet(self.state(), now_ns, &raw const raw, &raw mut *out.0)
-        })
-    }
-
-    /// Whether [`packet`](Self::packet) may owe several datagrams for this one, or one to another peer than its sender.
+    /// Whether [`take`](Self::take) may owe several datagrams for this one, or one to another peer than its sender.
     #[must_use]
     pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
         let raw = RawDatagram::read_only(from.into(), datagram);
-        // SAFETY: as in `packet`.
+        // SAFETY: pointers are valid for the call, the datagram's bytes for its length; this function only reads them.
         unsafe { TasksProgram::owes_more(self.state(), &raw const raw, u32::MAX) != 0 }
     }
 }

@@ -69,16 +69,16 @@ fn native(size: Size, mix: Mix) -> Result<Cost> {
 }
 
 impl Timed for Tasks {
-    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64> {
+    fn feed(&mut self, now_ns: u64, from: Address, packets: &mut Packets, out: &mut Out) -> Result<f64> {
         let (mut now_ns, mut refused) = (now_ns, 0);
         let start = Instant::now();
-        for packet in packets.iter() {
+        for packet in packets.iter_mut() {
             now_ns += STEP_NS;
-            let verdict = self.packet(now_ns, from, packet, out);
+            let verdict = self.take(now_ns, from, packet, out);
             refused += usize::from(verdict != Verdict::Ok);
         }
         let ns = start.elapsed().as_nanos() as f64;
-        ensure!(refused == 0, "the core refused {refused} of {} well-formed packets", packets.iter().len());
+        ensure!(refused == 0, "the core refused {refused} of {} well-formed packets", packets.len());
         Ok(ns)
     }
 }

@@ -31,7 +31,7 @@ pub(super) const STEP_NS: u64 = 20;
 /// Starts with an empty queue.
 pub(super) trait Timed: Engine<Program = TasksProgram> {
     /// Handles packets in order, and must refuse none. Returns the nanoseconds that it took.
-    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64>;
+    fn feed(&mut self, now_ns: u64, from: Address, packets: &mut Packets, out: &mut Out) -> Result<f64>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,13 @@ impl Packets {
         self.bytes.extend_from_slice(packet);
     }
 
-    /// Never empty.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.bytes.chunks_exact(self.length)
+    /// Never 0.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() / self.length
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.bytes.chunks_exact_mut(self.length)
     }
 }
 
@@ -261,24 +265,24 @@ impl<E: Timed> World<E> {
     }
 
     /// Returns nanoseconds.
-    fn feed(&mut self, from: Address, packets: &Packets) -> Result<f64> {
+    fn feed(&mut self, from: Address, packets: &mut Packets) -> Result<f64> {
         let ns = self.engine.feed(self.now_ns, from, packets, &mut self.out)?;
-        self.now_ns += STEP_NS * packets.iter().len() as u64;
+        self.now_ns += STEP_NS * packets.len() as u64;
         Ok(ns)
     }
 
     fn submit(&mut self) -> Result<f64> {
-        let packets = self.submits();
+        let mut packets = self.submits();
         let before = self.engine.stats().tasks.submitted;
-        let ns = self.feed(self.client, &packets)?;
+        let ns = self.feed(self.client, &mut packets)?;
         ensure!(self.engine.stats().tasks.submitted - before == BLOCK as u64, "not all of {BLOCK} tasks were accepted");
         Ok(ns)
     }
 
     fn retrieve(&mut self) -> Result<f64> {
-        let packets = self.retrieves();
+        let mut packets = self.retrieves();
         let before = self.engine.stats().tasks.assigned;
-        let ns = self.feed(self.executor, &packets)?;
+        let ns = self.feed(self.executor, &mut packets)?;
         ensure!(self.engine.stats().tasks.assigned - before == BLOCK as u64, "not all of {BLOCK} waits were assigned");
         Ok(ns)
     }

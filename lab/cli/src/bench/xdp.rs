@@ -100,8 +100,8 @@ mod kernel {
 
     impl Timed for KernelTasks {
         /// Uses one time for all packets: the core makes keys different by itself.
-        fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, _out: &mut Out) -> Result<f64> {
-            let packets: Vec<_> = packets.iter().map(|datagram| BenchPacket { from, datagram }).collect();
+        fn feed(&mut self, now_ns: u64, from: Address, packets: &mut Packets, _out: &mut Out) -> Result<f64> {
+            let packets: Vec<_> = packets.iter_mut().map(|datagram| BenchPacket { from, datagram }).collect();
             Ok(self.bench_packets(now_ns, &packets)? as f64)
         }
     }

@@ -101,7 +101,7 @@ impl Actor for Switch {
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         let now = context.now();
         let several = context.is_observed() && self.tasks.owes_several(from, datagram);
-        let verdict = self.tasks.packet(now, from, datagram, &mut self.out);
+        let verdict = self.tasks.take(now, from, &mut datagram.to_vec(), &mut self.out);
         (self.now, self.visited, self.took) = (now, 0, Some((from, verdict, several)));
         self.send(context);
     }

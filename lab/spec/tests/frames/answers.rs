@@ -24,7 +24,7 @@ fn native() -> Tasks {
 
 fn native_answer(native: &mut Tasks, flow: &Flow, datagram: &[u8]) -> (Verdict, Option<Vec<u8>>) {
     let mut out = Out::new();
-    let verdict = native.packet(TIME, flow.from, datagram, &mut out);
+    let verdict = native.take(TIME, flow.from, &mut datagram.to_vec(), &mut out);
     assert!(out.len() <= 1);
     let answer = out.iter().next().map(|(to, answer)| {
         assert_eq!(to, flow.from);

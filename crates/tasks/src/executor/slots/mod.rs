@@ -414,7 +414,6 @@ impl Slots {
             uid: assignment.uid.get(),
             jid: assignment.jid.get(),
             client: held.address,
-            token,
             waited_us: held.waited_us,
             arrived,
             asked,
