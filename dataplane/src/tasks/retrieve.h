@@ -248,9 +248,11 @@ MF_RARE mf_verdict handle_retrieve_ahead(struct mf_tasks *s MF_IN_ARENA, uint64_
     out->packet[0].appended = 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < packet->header.count && k < MF_SLOTS_MAX); k++) {
         enum wait_state state = take_wait_ahead(s, &call, &waits[k], &first[given], may_exceed(s, out, given));
-        if (MF_LIKELY(state == WAIT_ASSIGNED))
-            out->packet[0].appended += appended_bytes(&first[given++].task);
-        else if (state == WAIT_OPEN)
+        if (MF_LIKELY(state == WAIT_ASSIGNED)) {
+            if (MF_UNLIKELY(s->blocks.used != 0))
+                out->packet[0].appended += appended_bytes(&first[given].task);
+            given++;
+        } else if (state == WAIT_OPEN)
             open |= 1u << k % MF_SLOTS_MAX;
         else if (state == WAIT_VOID)
             out->note |= 1u << k % MF_SLOTS_MAX;

@@ -11,9 +11,9 @@ pub use stats::{OPERATIONS, Stats, TICK_SLOTS, TaskTotals, WAIT_BUCKETS};
 pub use survey::{Survey, SurveyedClient, SurveyedSlot, SurveyedState, SurveyedTask};
 pub use verdict::Verdict;
 
+use crate::Native;
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
 use crate::raw::RawDatagram;
-use crate::Native;
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_wire::tasks::Operation;
 use midflight_wire::{Address, Header};

@@ -110,7 +110,7 @@ impl Slots {
             return None;
         }
         let (local, given) = self.ready.pop_front()?;
-        Some(self.begin(now, local, given))
+        Some(self.begin(now, local, &given.assignment, given.arrival))
     }
 
     pub(in super::super) fn ready(&self) -> u32 {
@@ -118,16 +118,16 @@ impl Slots {
     }
 
     pub(in super::super) fn ready_since(&self) -> Option<Nanos> {
-        self.ready.front().map(|(_, given)| given.arrived)
+        self.ready.front().map(|(_, given)| given.arrival.arrived)
     }
 
     /// Returns tasks that arrived before `arrived` and have not started, the last first, so that they keep their order at the
     /// head of the switch's queue. Returns their number.
     pub(in super::super) fn give_back_before(&mut self, arrived: Nanos) -> u64 {
-        let late = self.ready.iter().take_while(|(_, given)| given.arrived <= arrived).count();
+        let late = self.ready.iter().take_while(|(_, given)| given.arrival.arrived <= arrived).count();
         let locals: Vec<u32> = self.ready.iter().take(late).map(|(local, _)| *local).collect();
         if planted(30) && late > 4 {
-            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrived = Nanos::MAX / 2); // planted bug: they may start
+            self.ready.iter_mut().take(late).for_each(|(_, given)| given.arrival.arrived = Nanos::MAX / 2); // planted bug: they may start
         } else {
             self.ready.drain(..late);
         }

@@ -1,7 +1,7 @@
 //! Extra tasks: second assignments to one wait. A polled switch answers even a repeated RETRIEVE, and keeps no record. A dropped
 //! task would wait for its client's timeout, so the slot runs it next.
 
-use super::{Given, Name, Slots, State};
+use super::{Arrival, Given, Name, Slots, State};
 use crate::executor::Run;
 use midflight_endpoint::Nanos;
 use midflight_wire::tasks::Assignment;
@@ -69,13 +69,9 @@ impl Slots {
             return None;
         }
         slot.extra.remember(assignment);
-        slot.extra.waiting.push_back(Given {
-            assignment: *assignment,
-            appended: appended.map(|bytes| Arc::new(bytes.to_vec())),
-            epoch,
-            arrived: now,
-            asked: slot.asked,
-        });
+        let appended = appended.map(|bytes| Arc::new(bytes.to_vec()));
+        let arrival = Arrival { appended, epoch, arrived: now, asked: slot.asked };
+        slot.extra.waiting.push_back(Given { assignment: *assignment, arrival });
         Some(local)
     }
 
@@ -84,6 +80,6 @@ impl Slots {
         let slot = self.slots.get_mut(local as usize)?;
         let is_busy = slot.state == State::Ready || (slot.state == State::Running && slot.held.is_some());
         let given = if is_busy { None } else { slot.extra.waiting.pop_front() }?;
-        Some(self.begin(now, local, given))
+        Some(self.begin(now, local, &given.assignment, given.arrival))
     }
 }

@@ -96,9 +96,16 @@ pub(super) struct Slot {
     bundles: Bundles,
 }
 
+/// A task that has not started.
 #[derive(Clone, Debug)]
 struct Given {
     assignment: Assignment,
+    arrival: Arrival,
+}
+
+/// How an assignment arrived.
+#[derive(Clone, Debug)]
+struct Arrival {
     appended: Option<Arc<Vec<u8>>>,
     epoch: u32,
     arrived: Nanos,
@@ -371,12 +378,12 @@ impl Slots {
             slot.extra.remember(assignment);
         }
         let appended = appended.map(|argument| Arc::new(argument.to_vec()));
-        let given = Given { assignment: *assignment, appended, epoch, arrived: now, asked: slot.asked };
+        let arrival = Arrival { appended, epoch, arrived: now, asked: slot.asked };
         if self.has_worker() {
-            return Some((Some(self.begin(now, local, given)), round_trip));
+            return Some((Some(self.begin(now, local, assignment, arrival)), round_trip));
         }
         self.enter(local, State::Ready);
-        self.ready.push_back((local, given));
+        self.ready.push_back((local, Given { assignment: *assignment, arrival }));
         Some((None, round_trip))
     }
 
@@ -386,8 +393,8 @@ impl Slots {
         self.ready.is_empty() && self.census.working() < most
     }
 
-    fn begin(&mut self, now: Nanos, local: u32, given: Given) -> Run {
-        let Given { assignment, appended, epoch, arrived, asked } = given;
+    fn begin(&mut self, now: Nanos, local: u32, assignment: &Assignment, arrival: Arrival) -> Run {
+        let Arrival { appended, epoch, arrived, asked } = arrival;
         let token = Token::new(assignment.token.get());
         let held = Held {
             token,
