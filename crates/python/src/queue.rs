@@ -13,7 +13,7 @@ const ITEMS_MAX: usize = 1 << 16;
 /// Bytes of arguments in the queue; one argument may exceed it.
 const BYTES_MAX: usize = 64 << 20;
 /// Bytes of the pickles of calls that are joined to one task.
-const JOINED_BYTES: usize = 3 << 10;
+const JOINED_BYTES: usize = 16 << 10;
 /// Bytes of padding of an argument that executors fetch.
 const PADDING_MAX: usize = 64;
 
