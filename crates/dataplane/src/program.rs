@@ -294,7 +294,7 @@ pub trait Engine {
     /// The program that it runs.
     type Program: Program;
 
-    /// Handles one datagram and overwrites `out`. `now_ns` must not decrease. A forwarded datagram is rewritten in place.
+    /// Handles one datagram and overwrites `out`. `now_ns` must not decrease. It may rewrite the datagram in place.
     ///
     /// # Errors
     /// If the engine could not be called.

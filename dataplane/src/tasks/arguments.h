@@ -102,8 +102,8 @@ MF_RARE uint32_t keep_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client,
     return k;
 }
 
-/* The same SUBMIT once `accepted` of its tasks are in the queue. If the queue took fewer than have their arguments in blocks, frees those of
- * the others and returns 0. Otherwise returns the verdict of the first task without room for its argument. */
+/* The same SUBMIT once `accepted` of its tasks are in the queue. If the queue took fewer than have their arguments in blocks, frees those
+ * of the others and returns 0. Otherwise returns the verdict of the first task without room for its argument. */
 MF_RARE uint32_t settle_arguments(struct mf_tasks *s MF_IN_ARENA, uint32_t client, const struct mf_submit *packet MF_IN_ARENA,
                                   struct mf_out *out MF_IN_ARENA, uint32_t accepted)
 {

@@ -154,7 +154,8 @@ MF_RARE uint32_t accept_preferring(struct mf_tasks *s, uint64_t now_ns, const st
 }
 #endif
 
-/* Checks the tasks of a SUBMIT from `info` on, of which some have longer arguments. Returns the bytes of appended ones, or minus a verdict. */
+/* Checks the tasks of a SUBMIT from `info` on, of which some have longer arguments. Returns the bytes of appended ones, or minus a
+ * verdict. */
 MF_RARE int check_longer_tasks(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                const struct mf_task_info *info MF_IN_ARENA)
 {

@@ -62,7 +62,7 @@ fn each_engine(story: impl Fn(&mut World)) {
 /// Another one for each world: a kept queue is named after its port, and a switch throws away what it finds there.
 fn new_port() -> u16 {
     static WORLDS: AtomicU16 = AtomicU16::new(0);
-    20_000 + (std::process::id() % 100) as u16 * 100 + WORLDS.fetch_add(1, Relaxed)
+    20_000 + (std::process::id() % 600) as u16 * 16 + WORLDS.fetch_add(1, Relaxed)
 }
 
 impl World {

@@ -46,7 +46,8 @@ second one ends at once; the switch then gives what ran to other executors. Howe
 commands end with it, SIGKILL included.
 
 EXIT CODES
-  0 drained, 1 failed, or tasks still ran when the drain ended, 2 wrong usage";
+  0 drained, 1 failed (a thread panicked, say), or tasks still ran when the drain ended, 2 wrong
+  usage";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -129,7 +130,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     tracing::info!("{signal}: draining");
     shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));
-    executor.drain(args.drain)?;
+    let drained = executor.drain(args.drain);
+    if let Some(why) = executor.failure() {
+        bail!("{why}");
+    }
+    drained?;
     stdout::print("drained\n")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -201,7 +201,8 @@ impl Client {
         }
     }
 
-    /// The driver serves a task's argument, which the switch does not take, or has no room for it (`None`): it is asked again later.
+    /// The driver serves a task's argument, which the switch does not take, or has no room for it (`None`): then
+    /// [`Event::NeedsReference`] comes again later.
     pub fn refer(&mut self, now: Nanos, key: TaskKey, blob: Option<BlobRef>) {
         let Some(at) = self.table.by_key(key.0) else { return };
         let record = self.table.get_mut(at);
@@ -212,7 +213,7 @@ impl Client {
             record.appended = None;
             record.info.argument_length = BY_REFERENCE;
             record.info.argument.copy_from_slice(blob.as_bytes());
-        } else {
+        } else if now >= self.backoff.until() {
             self.backoff.full(now, now, &mut self.rng);
         }
         self.submit_again(at);

@@ -171,8 +171,10 @@ pub enum SubmitError {
         /// Its length in bytes.
         length: u8,
     },
-    /// An argument that cannot be appended.
-    #[error("task {index}: an argument of {length} bytes cannot be appended: pass it inline or by reference")]
+    /// An argument that cannot be appended: of a wrong length, or of a durable client.
+    #[error(
+        "task {index}: an argument of {length} bytes cannot be appended: pass it inline, up to {ARGUMENT_MAX} bytes, or by reference"
+    )]
     CannotAppend {
         /// Index of the task in the call.
         index: usize,

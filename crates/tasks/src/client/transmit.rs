@@ -115,11 +115,15 @@ impl Client {
         if now < self.backoff.until() || !self.flights.may_submit() {
             return false;
         }
-        let Some(list) = [List::Returned, List::Fresh].into_iter().find(|&list| self.table.front(list).is_some())
-        else {
+        let mut asked = 0;
+        let list = if self.may_append(List::Returned, &mut asked) {
+            List::Returned
+        } else if self.table.front(List::Returned).is_none() && self.may_append(List::Fresh, &mut asked) {
+            List::Fresh
+        } else {
             return false;
         };
-        if !self.may_append(list) || !self.may_go() {
+        if !self.may_go() {
             return false;
         }
         let mut records = [0; SUBMIT_MAX];
@@ -151,17 +155,17 @@ impl Client {
         true
     }
 
-    /// Whether the first task of a list may be sent with its argument. At a switch that takes none, the driver must serve it.
-    fn may_append(&mut self, list: List) -> bool {
-        let mut asked = 0;
+    /// Whether the list has a task that may be sent now. At a switch that takes no appended arguments, the driver must serve those first;
+    /// `asked` counts them.
+    fn may_append(&mut self, list: List, asked: &mut usize) -> bool {
         while let Some(at) = self.table.front(list)
             && let Some(argument) = self.table.get(at).appended.clone()
         {
             match self.switches.appends {
                 Some(true) => return true,
-                Some(false) if asked == SUBMIT_MAX => return false,
+                Some(false) if *asked == SUBMIT_MAX => return false,
                 Some(false) => {
-                    asked += 1;
+                    *asked += 1;
                     self.table.unlink(at);
                     self.events.push_back(Event::NeedsReference { key: self.table.get(at).key(), argument });
                 }

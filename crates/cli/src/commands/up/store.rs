@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::data::Data;
-use crate::commands::switch::{Running, SwitchProgram};
+use crate::commands::switch::{Prepared, Running, SwitchProgram};
 use crate::embedded::ServedUsers;
 use crate::options;
 use crate::replica::{RunningReplica, Which};
@@ -19,26 +19,27 @@ use std::process::ExitCode;
 
 /// Replicas in a replicating mode.
 pub(super) const REPLICAS: u16 = 3;
+/// For free ports.
+const TRIES: u32 = 16;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut switch =
         SwitchTable { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)), ..SwitchTable::default() };
     options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
     let mut shutdown = Shutdown::new()?;
-    // The kernel may choose the port; the replicas' ports follow from it.
     let mut config = Config { switch, program: StoreTable::default() };
-    let mut prepared = Running::<StoreProgram>::prepare(&config)?;
-    ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
-    let port = prepared.port();
     let data = Data::new(args.data.as_deref())?;
     let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
-    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(data.cluster()?, replicas, 1, port) };
+    let set_at = |cluster, port| SetTable { reads: args.reads, ..SetTable::on_loopback(cluster, replicas, 1, port) };
+    let (mut prepared, set, links) = prepare(&config, |port| Ok(set_at(data.cluster()?, port)))?;
+    ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
+    let port = prepared.port();
     config.program.set = vec![set.clone()];
     prepared.set_table(config.program.clone());
     data.prepare(&set)?;
     let running = prepared.run(|| ())?;
     StoreProgram::begin(StoreProgram::companion(&config, port)?, &running.switch, || ())?;
-    let replicas = start(&set, &data, &shutdown)?;
+    let replicas = start(&set, &data, links, &shutdown)?;
     check_addresses(&set, &data, &replicas)?;
     stdout::print(&greeting(&running, &set, &data))?;
     shutdown.wait();
@@ -48,9 +49,27 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
-    // All ports before the first replica connects: another user who holds one would be told the store's number.
-    let links = set.replicas.iter().map(|replica| listen(replica.links)).collect::<Result<Vec<_>, _>>()?;
+/// The switch, with the replicas' set and listeners. Their ports follow from the switch's. If the kernel chose that one and another process
+/// has one of these, the kernel chooses again.
+fn prepare(
+    config: &Config<StoreTable>,
+    set_at: impl Fn(u16) -> Result<SetTable>,
+) -> Result<(Prepared<StoreProgram>, SetTable, Vec<TcpListener>)> {
+    let mut tries = if config.switch.listen.port() == 0 { TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        let prepared = Running::<StoreProgram>::prepare(config)?;
+        let set = set_at(prepared.port())?;
+        match set.replicas.iter().map(|replica| listen(replica.links)).collect::<Result<Vec<_>, _>>() {
+            Ok(links) => return Ok((prepared, set, links)),
+            Err(error) if tries == 0 => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
+
+/// `links`: all of them, because a replica that connects to another user's port would tell the store's number.
+fn start(set: &SetTable, data: &Data, links: Vec<TcpListener>, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
     let one = |id: u64, links: TcpListener| {
         let (data, fsync, start, links) = (data.of(id), !data.is_temporary(), ReplicaStart::GoesOn, Some(links));
         let which = Which { set, id, start, data, fsync, links, http: None, http_names: Vec::new() };

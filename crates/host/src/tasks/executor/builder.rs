@@ -214,7 +214,7 @@ impl ExecutorBuilder {
     }
 
     /// Called once if the executor has to stop by itself: [`Executor::failure`] says why. Its slots still count as alive until their leases
-    /// end, so the process should exit. Default: the failure is only logged.
+    /// end, so the process should exit. Default: nothing but the panic's message on stderr.
     #[must_use]
     pub fn on_failure(mut self, act: impl FnOnce() + Send + 'static) -> Self {
         self.on_failure = Some(Box::new(act));

@@ -65,7 +65,8 @@ fn only_lengths_between_inline_and_by_reference_are_appended() {
     assert!(hand.client.submit(hand.now, 1, &[with_argument(17), with_argument(480)]).is_ok());
     // It could not serve the same bytes after a restart.
     let mut durable = Hand::new(|config| config.durable = true);
-    assert!(durable.client.submit(durable.now, 1, &[with_argument(17)]).is_err());
+    let refused = durable.client.submit(durable.now, 1, &[with_argument(17)]).unwrap_err();
+    assert_eq!(refused, super::super::SubmitError::CannotAppend { index: 0, length: 17 });
 }
 
 /// A pipeline has no room for them, and says nothing to a SUBMIT that has one.
@@ -95,13 +96,34 @@ fn at_a_switch_without_records_the_driver_serves_the_argument() {
     assert_eq!(hand.client.open(), 2);
 }
 
-/// As many as a SUBMIT can have: their arguments must find room at the driver, all at once.
+/// As many as a SUBMIT can have: otherwise all arguments would need room at once, before the first is sent.
 #[test]
-fn at_a_switch_without_records_no_more_arguments_are_served_than_sent() {
+fn at_a_switch_without_records_the_driver_is_asked_for_32_arguments_at_a_time() {
     let mut hand = Hand::settled_at(Known::NoRecord, |_| {});
     hand.client.submit(hand.now, 1, &vec![with_argument(100); 3 * SUBMIT_MAX]).unwrap();
     assert_eq!(hand.submits(), []);
     assert_eq!(hand.events().len(), SUBMIT_MAX);
+}
+
+/// The tasks that hold the driver's memory may be among the others.
+#[test]
+fn arguments_without_room_hold_back_no_other_task_for_long() {
+    let mut hand = Hand::settled_at(Known::NoRecord, |_| {});
+    hand.client.submit(hand.now, 1, &vec![with_argument(100); 12]).unwrap();
+    assert_eq!(hand.submits(), []);
+    let refused = hand.events();
+    assert_eq!(refused.len(), 12);
+    for (event, at) in refused.into_iter().zip(hand.now..) {
+        let Event::NeedsReference { key, .. } = event else { panic!("{event:?}") };
+        hand.client.refer(at, key, None);
+    }
+    hand.client.submit(hand.now, 1, &[task()]).unwrap();
+    let due = hand.client.poll_timeout().unwrap();
+    assert!(due <= hand.now + 10 * MS, "{due}");
+    hand.now = due;
+    hand.client.handle_timeout(due);
+    let [(_, tasks)] = &hand.submits()[..] else { panic!("one SUBMIT") };
+    assert_eq!(tasks.len(), 1);
 }
 
 /// The client asks the switch first, and does not spin.
