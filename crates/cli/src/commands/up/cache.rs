@@ -1,6 +1,6 @@
 //! `midflight up --cache`: a cache on this machine: three memcached, their agents, an operator with its selector, and a controller.
 
-use super::Args;
+use super::{Args, ports};
 use crate::commands::controller::RunningController;
 use crate::commands::switch::{Running, SwitchProgram};
 use crate::embedded::ServedUsers;
@@ -138,8 +138,13 @@ impl Cache {
         config.program.control =
             ControlTable { listen: free, from: [local].into(), secret: Some(backends.secret.clone()) };
         config.program.selector = Some(SelectorTable { algorithm: selector, ..SelectorTable::new(free) });
-        // The kernel may choose the port; the agents' ports follow from it.
-        let mut prepared = Running::<CacheProgram>::prepare(&config)?;
+        let agents_at = |port| {
+            let address = SocketAddr::new(local, port);
+            let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
+            let agents = agents.map(|(at, backend)| agent(at, address, served, &backends.socket(backend), shutdown));
+            agents.collect::<Result<Vec<_>>>()
+        };
+        let (mut prepared, agents) = ports::prepare::<CacheProgram, _>(&config, agents_at)?;
         served.apply(&mut prepared)?;
         let address = SocketAddr::new(local, prepared.port());
         let mut companion = CacheProgram::companion(&config, prepared.port())?;
@@ -147,9 +152,6 @@ impl Cache {
         CacheProgram::attach(&mut companion, &mut prepared);
         let operator = prepared.run(shutdown.ender())?;
         CacheProgram::begin(companion, &operator.switch, shutdown.ender())?;
-        let agents = CacheFile::of_up(Some(address)).servers.into_iter().zip(0..);
-        let agents = agents.map(|(at, backend)| agent(at, address, served, &backends.socket(backend), shutdown));
-        let agents = agents.collect::<Result<Vec<_>>>()?;
         let servers: Vec<SocketAddr> = agents.iter().map(Agent::local_addr).collect();
         let file = ControllerFile {
             controllers: vec![free],

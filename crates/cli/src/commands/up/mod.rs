@@ -2,6 +2,7 @@
 
 mod cache;
 mod data;
+mod ports;
 pub(super) mod slurm;
 mod store;
 

@@ -1,8 +1,8 @@
 //! `midflight up --store`: three replicas and a switch in this process.
 
-use super::Args;
 use super::data::Data;
-use crate::commands::switch::{Prepared, Running, SwitchProgram};
+use super::{Args, ports};
+use crate::commands::switch::{Running, SwitchProgram};
 use crate::embedded::ServedUsers;
 use crate::options;
 use crate::replica::{RunningReplica, Which};
@@ -19,8 +19,6 @@ use std::process::ExitCode;
 
 /// Replicas in a replicating mode.
 pub(super) const REPLICAS: u16 = 3;
-/// For free ports.
-const TRIES: u32 = 16;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut switch =
@@ -30,8 +28,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut config = Config { switch, program: StoreTable::default() };
     let data = Data::new(args.data.as_deref())?;
     let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
-    let set_at = |cluster, port| SetTable { reads: args.reads, ..SetTable::on_loopback(cluster, replicas, 1, port) };
-    let (mut prepared, set, links) = prepare(&config, |port| Ok(set_at(data.cluster()?, port)))?;
+    let (mut prepared, (set, links)) = ports::prepare::<StoreProgram, _>(&config, |port| {
+        let set = SetTable { reads: args.reads, ..SetTable::on_loopback(data.cluster()?, replicas, 1, port) };
+        let links = set.replicas.iter().map(|replica| listen(replica.links)).collect::<Result<Vec<_>, _>>()?;
+        Ok((set, links))
+    })?;
     ServedUsers::at(config.switch.listen, args.any_user).apply(&mut prepared)?;
     let port = prepared.port();
     config.program.set = vec![set.clone()];
@@ -47,25 +48,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         bail!("a replica has ended: {why}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The switch, with the replicas' set and listeners. Their ports follow from the switch's. If the kernel chose that one and another process
-/// has one of these, the kernel chooses again.
-fn prepare(
-    config: &Config<StoreTable>,
-    set_at: impl Fn(u16) -> Result<SetTable>,
-) -> Result<(Prepared<StoreProgram>, SetTable, Vec<TcpListener>)> {
-    let mut tries = if config.switch.listen.port() == 0 { TRIES } else { 1 };
-    loop {
-        tries -= 1;
-        let prepared = Running::<StoreProgram>::prepare(config)?;
-        let set = set_at(prepared.port())?;
-        match set.replicas.iter().map(|replica| listen(replica.links)).collect::<Result<Vec<_>, _>>() {
-            Ok(links) => return Ok((prepared, set, links)),
-            Err(error) if tries == 0 => return Err(error.into()),
-            Err(_) => {}
-        }
-    }
 }
 
 /// `links`: all of them, because a replica that connects to another user's port would tell the store's number.
