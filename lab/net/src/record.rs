@@ -73,7 +73,7 @@ impl Lock {
         Self::wait_for(lab, true)?.ok_or_else(|| LabError::Busy(lab.to_owned()))
     }
 
-    /// `None` if there is no file, also if another process removes it meanwhile: who is ended while it waits leaves nothing.
+    /// `None` without a file, also if another process removes it meanwhile. So a process that is killed while it waits leaves no record.
     pub(crate) fn take_existing(lab: &str) -> Result<Option<Self>, LabError> {
         Self::wait_for(lab, false)
     }

@@ -1,4 +1,4 @@
-//! The switches of a set: which of them answer, and which replicas each reaches.
+//! The switches of a set: which answer, and which replicas each one reaches.
 
 use super::config::Timing;
 use midflight_endpoint::Nanos;

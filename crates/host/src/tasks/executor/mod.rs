@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// Its workers would go on, and nobody would renew the leases of their tasks.
+    /// Otherwise its workers would continue while the leases of their tasks expire.
     #[test]
     fn an_executor_whose_network_thread_panics_says_so() {
         let (failed, failure) = channel();
