@@ -6,8 +6,8 @@ use midflight_control::Config;
 
 const TRIES: u32 = 16;
 
-/// Prepares the switch, and calls `listen` with its port. If the kernel chose it and another process has one of those that follow, the kernel
-/// chooses again.
+/// Prepares the switch, and calls `listen` with its port. If the kernel chose it and another process has one of those that follow, the
+/// kernel chooses again.
 pub(super) fn prepare<P: SwitchProgram, T>(
     config: &Config<P::Table>,
     listen: impl Fn(u16) -> Result<T>,
