@@ -8,6 +8,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from playwright.sync_api import Error
+
 # Window size and theme of each page.
 WINDOWS = {
     "desktop-light": ((1280, 900), "light"),
@@ -108,16 +110,25 @@ def text_of(page, selector):
     return page.locator(selector).inner_text()
 
 
+def holds(page, condition):
+    """Whether a JavaScript expression is true on a page, and why not: it fails while the page lacks an element, before the first event."""
+    try:
+        return page.evaluate(f"Boolean({condition})"), ""
+    except Error as error:
+        return False, error.message
+
+
 def wait_for(pages, what, condition):
     """Waits until a JavaScript expression is true on each page. (wait_for_function needs `eval`, which the page forbids.)"""
     left, end = dict(pages), time.monotonic() + PATIENCE_S
     while left:
         for name, page in list(left.items()):
-            if page.evaluate(f"Boolean({condition})"):
+            shown, why = holds(page, condition)
+            if shown:
                 print(f"{name}: {what}")
                 del left[name]
             elif time.monotonic() > end:
-                raise AssertionError(f"{name} does not show {what}: {text_of(page, 'main')}")
+                raise AssertionError(f"{name} does not show {what}: {why} {text_of(page, 'main')}")
             else:
                 page.wait_for_timeout(50)
 
