@@ -126,7 +126,7 @@ impl RunHandler {
         let argument = Argument::of(&run.task, run.appended.clone());
         let function = self.function_of(&run);
         match (function, argument) {
-            (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
+            (None, _) => self.finish_here(executor, run.key, Ended::now(EndStatus::Unknown)),
             (Some(Function::Inline(call)), argument) => match at_hand(&argument) {
                 Some(bytes) => self.call_here(executor, &run, &*call, bytes),
                 None => self.give_to_worker(executor, run, call, argument),
@@ -138,15 +138,15 @@ impl RunHandler {
                         let began = Began { asked: run.asked, started };
                         self.sleeping.push(Reverse((started.saturating_add(duration), run.key, began)));
                     }
-                    Err(message) => self.finish(executor, run.key, Ended::failed(message)),
+                    Err(message) => self.finish_here(executor, run.key, Ended::failed(message)),
                 }
             }
             (Some(Function::Sleep), Argument::Appended(bytes)) => {
-                self.finish(executor, run.key, Ended::failed(no_duration(SLEEP, bytes.len())));
+                self.finish_here(executor, run.key, Ended::failed(no_duration(SLEEP, bytes.len())));
             }
             (Some(Function::Sleep), Argument::ByReference(blob)) => {
                 let message = no_duration(SLEEP, blob.length.get() as usize);
-                self.finish(executor, run.key, Ended::failed(message));
+                self.finish_here(executor, run.key, Ended::failed(message));
             }
             #[cfg(feature = "async")]
             (Some(Function::Async(call)), argument) => self.give_to_runtime(executor, run, call, argument),
@@ -158,7 +158,7 @@ impl RunHandler {
         let context = TaskContext { driver: Weak::new(), ..self.runner.context_of(run, CancellationToken::never()) };
         let ended = self.runner.call(call, &context, argument, Duration::ZERO);
         self.note_overrun(run, &ended);
-        self.finish(executor, run.key, ended);
+        self.finish_here(executor, run.key, ended);
     }
 
     /// The function of a run, remembered for its slot.
@@ -192,7 +192,7 @@ impl RunHandler {
             runner.finish(key, ended);
         });
         if !self.workers.run(work) {
-            self.finish(executor, key, Ended::now(EndStatus::Abandoned));
+            self.finish_here(executor, key, Ended::now(EndStatus::Abandoned));
         }
     }
 
@@ -210,7 +210,7 @@ impl RunHandler {
             None => runner.finish(run.key, Ended::now(EndStatus::Abandoned)),
         });
         if !self.workers.run(work) {
-            self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+            self.finish_here(executor, run.key, Ended::now(EndStatus::Abandoned));
         }
     }
 
@@ -224,11 +224,16 @@ impl RunHandler {
         let before = self.sleeping.len();
         self.sleeping.retain(|Reverse((_, other, _))| *other != run);
         if self.sleeping.len() < before {
-            self.finish(executor, run, Ended::now(EndStatus::Cancelled));
+            self.finish_here(executor, run, Ended::now(EndStatus::Cancelled));
         }
     }
 
-    fn finish(&mut self, executor: &mut Executor, run: RunKey, ended: Ended) {
+    /// The run has just ended: its end is the time, since reading the clock takes a tenth of a short task.
+    fn finish_here(&mut self, executor: &mut Executor, run: RunKey, ended: Ended) {
+        self.finish(executor, ended.end.ended, run, ended);
+    }
+
+    fn finish(&mut self, executor: &mut Executor, now: Nanos, run: RunKey, ended: Ended) {
         if !self.running.is_empty() {
             self.running.remove(&run);
         }
@@ -237,7 +242,7 @@ impl RunHandler {
         }
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
         self.note_time(run, &ended.end);
-        executor.finish(clock::now(), run, ended.end);
+        executor.finish(now, run, ended.end);
     }
 
     fn note_overrun(&mut self, run: &Run, ended: &Ended) {
@@ -397,7 +402,7 @@ impl Runner {
     /// Must not run on the network thread.
     fn finish(&self, run: RunKey, ended: Ended) {
         if let Some(driver) = self.driver.upgrade() {
-            driver.with(|_, executor, handler| handler.finish(executor, run, ended));
+            driver.with(|now, executor, handler| handler.finish(executor, now, run, ended));
         }
     }
 
