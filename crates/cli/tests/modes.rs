@@ -118,7 +118,7 @@ fn a_replica_is_private() {
     place.assert_made(Some(&replica), &["work/a", "a/b", "b/identity", "b/log-1"]);
 }
 
-/// An earlier version's data file was readable by all users.
+/// An administrator has made them readable by all users.
 #[test]
 fn a_replica_takes_from_others_what_they_could_read() {
     use std::os::unix::fs::PermissionsExt;

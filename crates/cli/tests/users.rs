@@ -145,19 +145,16 @@ fn t13_up_store_tells_its_number_to_no_holder_of_a_replicas_port() {
     assert!(holder.accept().is_err(), "a replica has connected, and said the number");
 }
 
-/// A store created by an earlier version has number 1 and no file.
 #[test]
-fn a_store_without_a_kept_number_goes_on() {
-    let directory = Directory::new("users-store-old");
+fn a_store_without_its_number_is_refused() {
+    let directory = Directory::new("users-store-number");
     let listen = common::free_address().to_string();
     let up = ["up", "--store", "--listen", &listen, "--http", "off", "--data", &directory.path("data")];
-    std::fs::create_dir(directory.path("data")).unwrap();
-    directory.write("data/cluster", "1\n");
     drop(Running::start(&up));
     std::fs::remove_file(directory.path("data/cluster")).unwrap();
-    let _up = Running::start(&up);
-    let said = run(&["store", "put", "a", "1", "--switch", &listen]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = run(&up);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("data/cluster is missing") && said.stderr.contains("put it back"), "{said:?}");
 }
 
 #[test]

@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_link_that_another_user_has_put_there_is_refused() {
         if !rustix::process::geteuid().is_root() {
-            return; // other users cannot make links for others
+            return; // only root can give a link to another user
         }
         let (own, link) = (directory("own"), directory("link"));
         std::fs::create_dir(&own).unwrap();

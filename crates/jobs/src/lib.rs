@@ -5,14 +5,14 @@
 //! |---|---|
 //! | [`model`] | jobs, commands, dependencies |
 //! | [`directory`] | the files of a submitter, and its lock |
-//! | [`store`] | the store on disk |
+//! | [`kept`] | the jobs that are kept on disk |
 //! | [`protocol`] | requests and answers |
 //! | [`submitter`] | the process |
 //! | [`connection`] | the client of its socket |
 
 pub mod connection;
 pub mod directory;
+pub mod kept;
 pub mod model;
 pub mod protocol;
-pub mod store;
 pub mod submitter;

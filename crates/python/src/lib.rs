@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `client` | the client class for Python |
 //! | `calls` | calls of one function: their heads and entries |
-//! | `submitter` | sends tasks to the switch; joins several if they come fast |
-//! | `queue` | calls that are not sent yet |
+//! | `queue` | calls that are not sent yet; joins successive ones of a function into a task |
+//! | `submitter` | sends what the queue has as jobs |
 //! | `jobs` | open tasks |
 //! | `completions` | completions on their way to Python, and threads that wait for them |
 //! | `waiters` | Python objects that wait for tasks |

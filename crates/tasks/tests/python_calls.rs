@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
+use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonFailure, PythonHead};
 use midflight_wire::tasks::BlobRef;
 use std::path::Path;
 use std::time::Duration;
@@ -52,6 +52,6 @@ fn golden_the_argument_of_several_calls_with_shared_arguments_and_buffers() {
 
 #[test]
 fn golden_the_executors_own_result() {
-    let refusal = PythonRefusal { code: PythonError::WorkerDied, signal: 11, text: "the worker died: é".into() };
+    let refusal = PythonFailure { code: PythonError::WorkerDied, signal: 11, text: "the worker died: é".into() };
     assert_eq!(refusal.encode(2), golden("refusal"));
 }

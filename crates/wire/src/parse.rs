@@ -46,6 +46,7 @@ pub enum Reject {
     BadStatus,
 }
 
+/// What a datagram begins with.
 pub(crate) enum Start<'a> {
     /// The sender uses another version.
     Version(&'a Version),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * The cache program of the soft engine, with the interface of switch.h: rules and monitor of a NetRS operator (sections IV-B and IV-D).
- * It forwards a request that needs a server to its selector, or, if configured, selects itself. `docs/internals/cache.md` is the
+ * It forwards a request that needs a server to its selector, or, if configured, selects servers itself. `docs/internals/cache.md` is the
  * contract, `docs/internals/cache-operator.md` explains the state.
  */
 #ifndef MIDFLIGHT_CACHE_H
@@ -61,7 +61,7 @@ struct mf_cache_stats {
     uint64_t copied;
     uint64_t not_copied;     /* answers not copied: their RSNode is unknown here or removed */
     uint64_t delivered;      /* answers delivered to clients of this rack */
-    /* Only if this operator selects itself. */
+    /* Only if this operator selects servers. */
     uint64_t unknown_group;     /* requests sent to their backup: unknown replica group */
     uint64_t untracked;         /* requests sent untracked: `under_way` was full */
     uint64_t answered;          /* answers that matched a tracked request */
@@ -85,8 +85,8 @@ enum mf_cache_what {
     MF_RULE_SERVE,    /* assigns an RSNode id to this operator */
     MF_RULE_GROUP,    /* a traffic group: its RSNode id; MF_ILLEGAL_RSNODE: degraded */
     MF_RULE_COUNTS,   /* reads `counts` of a traffic group; changes nothing */
-    MF_RULE_REPLICAS,  /* if this operator selects itself: the servers of replica group `number`; cannot be changed later */
-    MF_RULE_SELECTORS, /* if this operator selects itself: the number of selectors that share its servers */
+    MF_RULE_REPLICAS,  /* if this operator selects servers: the servers of replica group `number`; cannot be changed later */
+    MF_RULE_SELECTORS, /* if this operator selects servers: the number of selectors that share its servers */
     MF_RULE_END
 };
 
@@ -152,7 +152,7 @@ struct mf_surveyed_rsnode {
     uint16_t is_here;          /* 1: this operator */
 };
 
-/* A server, as seen by an operator that selects itself. */
+/* A server, as seen by an operator that selects servers. */
 struct mf_surveyed_server {
     uint64_t known_until_ns; /* its statistics are valid until then; 0: it never answered */
     uint64_t response;       /* C3 averages, else 0; a number of select_number.h, like the next two; nanoseconds */

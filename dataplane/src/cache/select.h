@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The selection of an operator that is an RSNode and selects servers itself: how it handles requests and answers. It does the same as
+ * The selection of an operator that is an RSNode and selects servers in this core: how it handles requests and answers. It does the same as
  * `crates/cache/src/rsnode` for a separate selector.
  *
  *   select_number.h    numbers for C3                   select_servers.h   servers' statistics

@@ -6,11 +6,13 @@
 //! | `algorithm` | names and construction |
 //! | `candidates` | servers, and the replicas of a key |
 //! | `status` | a server's report, and its plausibility |
-//! | `servers` | common state per server |
+//! | `servers` | common state per server, and which reports are believed; each selector has its own estimates |
 //! | `decay` | e^−x |
 //! | `pick` | minimum or two at random; tie-breaks |
 //! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold`, `quadratic` | one selector each |
 //! | `oracle` | for simulations; knows the true state |
+//!
+//! The C core has four of them for operators that select themselves: `dataplane/src/cache/select*.h`.
 //!
 //! `docs/internals/cache-selectors.md` compares their formulas and results.
 

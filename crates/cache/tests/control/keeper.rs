@@ -49,7 +49,7 @@ impl Side {
         self.keeper.handle(1_000, message, &mut self.switch).expect("an answer")
     }
 
-    /// Asks for an inventory, with which this loading begins; returns the number that later orders follow.
+    /// Asks for an inventory, which starts this loading; returns the number of the last SET, which the next one must follow.
     fn inventory(&mut self, loading: u32) -> SetNumber {
         let ask = ControlMessage::Ask(Ask { number: 9, term: Some(FIRST), inventory: Some(loading) });
         let ControlMessage::Inventory(inventory) = self.give(&ask) else { panic!() };

@@ -15,9 +15,9 @@ mod submitter_loop;
 mod task;
 
 use crate::directory::{DirectoryError, StateDirectory};
+use crate::kept::{Store, StoreError};
 use crate::model::JobSpec;
 use crate::protocol::{Answer, CONNECTIONS_MAX, Status};
-use crate::store::{Store, StoreError};
 use midflight_host::WakesDurable;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;

@@ -2,11 +2,11 @@
 
 use super::{Ask, Shared, Wish};
 use crate::directory::StateDirectory;
+use crate::kept::{Page, StoreError};
 use crate::model::{COMMANDS_MAX, ITEMS_BYTES_MAX, JobSpec};
 use crate::protocol::{
     Answer, CONNECTIONS_MAX, MESSAGE_MAX, PIECE_MAX, ProtocolError, Request, greet, receive, refuse, send,
 };
-use crate::store::{Page, StoreError};
 use rustix::net::sockopt::socket_peercred;
 use std::io;
 use std::net::SocketAddr;

@@ -15,9 +15,9 @@ use highs::{Col, RowProblem};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Most ways of a pod that are enumerated.
+/// A pod with more ways than this is not enumerated.
 const WAYS_MAX: usize = 60_000;
-/// Most groups of a pod that are enumerated.
+/// A pod with more groups than this is not enumerated.
 const GROUPS_MAX: usize = 12;
 /// Values of functions are compared as integers of this scale.
 const SCALE: f64 = 1e9;
@@ -136,7 +136,7 @@ impl Pod {
     }
 }
 
-/// The pods and the class at the top, if the network's patterns can be enumerated.
+/// The aggregated problem: its pods with their enumerated ways to divide groups, and the class of the top switches.
 pub(crate) struct Patterns {
     pods: Vec<Pod>,
     top: usize,

@@ -358,7 +358,7 @@ impl Disk {
 
 pub(super) fn birth(identity: Identity, disk: u64) -> Change {
     let mut writer = Writer::create(File::Identity);
-    writer.value(&Birth { identity, disk: Some(disk) });
+    writer.value(&Birth { identity, disk });
     Change::Replace { file: File::Identity, bytes: writer.finish() }
 }
 

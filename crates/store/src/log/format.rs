@@ -38,8 +38,8 @@ impl Point {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Birth {
     pub(super) identity: Identity,
-    /// Random number of the directory; former versions wrote none.
-    pub(super) disk: Option<u64>,
+    /// Random number of the directory.
+    pub(super) disk: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

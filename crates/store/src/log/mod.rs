@@ -107,7 +107,7 @@ pub struct Log {
     /// Entries below this index may be removed.
     floor: u64,
     keep_entries: u64,
-    number: Option<u64>,
+    number: u64,
     disk: Disk,
 }
 
@@ -120,7 +120,7 @@ impl Log {
         recover::recover(identity, files.into_iter().collect(), new_number)
     }
 
-    fn new(disk: Disk, number: Option<u64>, replayed: Replayed, snapshot: Option<Snapshot>) -> Self {
+    fn new(disk: Disk, number: u64, replayed: Replayed, snapshot: Option<Snapshot>) -> Self {
         let Replayed { state: hard_state, before, entries, .. } = replayed;
         let conf_state = snapshot.as_ref().map(|newest| newest.get_metadata().get_conf_state().clone());
         let conf_state = conf_state.unwrap_or_default();
@@ -257,9 +257,9 @@ impl Log {
         self.last_index() == 0 && self.snapshot.is_none() && self.hard_state == HardState::default()
     }
 
-    /// The directory's random number, which changes if the directory is emptied. `None` if a former version created it.
+    /// The directory's random number, which changes if the directory is emptied.
     #[must_use]
-    pub fn number(&self) -> Option<u64> {
+    pub fn number(&self) -> u64 {
         self.number
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Newest {
 
 pub(super) fn recover(identity: Identity, mut files: Files, new_number: u64) -> Result<Recovered, LogError> {
     if files.is_empty() {
-        let log = Log::new(Disk::new(identity, new_number), Some(new_number), Replayed::default(), None);
+        let log = Log::new(Disk::new(identity, new_number), new_number, Replayed::default(), None);
         return Ok(Recovered { log, snapshot: None, cut: None });
     }
     let Snapshots { newest, whole, damaged, last: last_snapshot } = read_snapshots(identity, &files)?;
@@ -87,11 +87,11 @@ fn number(
     files: &Files,
     parts: &Parts<'_>,
     new_number: u64,
-) -> Result<(Option<u64>, Option<Change>), LogError> {
+) -> Result<(u64, Option<Change>), LogError> {
     let file = File::Identity;
     let Some(bytes) = files.get(&file) else {
         let is_new = parts.known.safe == Position::default() && parts.known.snapshot == 0;
-        let repaired = (Some(new_number), Some(disk::birth(identity, new_number)));
+        let repaired = (new_number, Some(disk::birth(identity, new_number)));
         return if is_new { Ok(repaired) } else { Err(LogError::Missing { file }) };
     };
     let mut reader = Reader::open(file, bytes)?;

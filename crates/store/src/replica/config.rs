@@ -1,3 +1,5 @@
+//! Configuration of a replica: members, modes, times, bounds.
+
 use super::founding::Founders;
 use midflight_endpoint::config::{OutOfRange, in_range};
 use midflight_endpoint::mutants::planted;

@@ -50,7 +50,7 @@ impl Replica {
         self.seqs.begin(&self.state.sessions);
         self.set_image(Image::of(&self.state, self.config.agreed(), index));
         self.counters.restored += 1;
-        self.node.set_slot(self.slot());
+        self.node.set_position(self.slot());
         self.node.applied(index);
         self.wants_announcement = true;
     }
@@ -79,7 +79,7 @@ impl Replica {
         }
         match &record {
             Record::Session(_) => self.seqs.begin(&self.state.sessions),
-            Record::SeqWrite(seq, write) => self.seqs.applied(key_hash(write.what.key()), *seq),
+            Record::Write(seq, write) => self.seqs.applied(key_hash(write.what.key()), *seq),
             _ => {}
         }
         let Some(sessions) = &mut self.sessions else { return };

@@ -1,3 +1,5 @@
+//! Records of Raft's log.
+
 use super::clients::Source;
 use midflight_wire::store::{Command, Write};
 use serde::{Deserialize, Serialize};
@@ -17,13 +19,10 @@ pub(super) enum Record<'a> {
         time: u64,
         source: Source,
     },
-    /// A client's write in logs of former versions; no longer written.
-    #[serde(borrow)]
-    Write(ClientWrite<'a>),
     /// Removes all data.
     Flush,
-    /// A client's write, with its SEQ in the session of the last session entry. (Former versions reject this kind.)
-    SeqWrite(u64, #[serde(borrow)] ClientWrite<'a>),
+    /// A client's write, with its SEQ in the session of the last session entry.
+    Write(u64, #[serde(borrow)] ClientWrite<'a>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,20 +85,5 @@ impl<'a> Record<'a> {
 
     pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r2_a_write_of_a_former_version_is_read() {
-        let what = What::Put { key: b"a", value: b"b" };
-        let write = ClientWrite { client: 1, number: 2, time: 3, what };
-        // Kind, the three numbers, PUT, then key and value with their lengths.
-        let bytes = [3, 1, 2, 3, 0, 1, b'a', 1, b'b'];
-        assert_eq!(Record::decode(&bytes), Some(Record::Write(write.clone())));
-        assert_eq!(Record::decode(&Record::SeqWrite(300, write.clone()).encode()), Some(Record::SeqWrite(300, write)));
     }
 }

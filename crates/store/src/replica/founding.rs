@@ -59,7 +59,7 @@ impl Founding {
         if first.is_empty() || !is_blank && has_begun {
             return None;
         }
-        let own = log.number().filter(|_| is_blank).map(|number| (id, number));
+        let own = is_blank.then(|| (id, log.number()));
         Some(Self {
             first: first.to_vec(),
             offers: own.into_iter().collect(),

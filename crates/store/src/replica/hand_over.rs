@@ -1,3 +1,5 @@
+//! Handing leadership to another replica at a request.
+
 use super::members::{ChangeError, HandOverError};
 use super::{Event, Replica};
 use midflight_endpoint::Nanos;

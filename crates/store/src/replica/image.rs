@@ -15,9 +15,7 @@ use midflight_wire::store::Status;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const VERSION: u8 = 2;
-/// The format before the founders were added at the end of the head.
-const WITHOUT_FOUNDERS: u8 = 1;
+const VERSION: u8 = 1;
 /// A part ends after this many bytes; it exceeds them by at most one shard.
 const PART_BYTES: usize = 256 << 10;
 const CLIENT_BYTES: usize = 64;
@@ -194,16 +192,12 @@ impl Thawing {
     /// What is wrong with it.
     pub(super) fn take(&mut self, config: &ReplicaConfig, bytes: &[u8]) -> Result<(), SnapshotError> {
         // The version follows the number of the part's kind and precedes everything that it may change.
-        let mut with_founders = Vec::new();
-        let bytes = match bytes {
-            [0, WITHOUT_FOUNDERS, ..] if !self.has_head => {
-                with_founders.extend_from_slice(bytes);
-                with_founders.push(0);
-                &with_founders
-            }
-            [0, version, ..] if !self.has_head && *version != VERSION => return Err(SnapshotError::Version(*version)),
-            _ => bytes,
-        };
+        if let [0, version, ..] = bytes
+            && !self.has_head
+            && *version != VERSION
+        {
+            return Err(SnapshotError::Version(*version));
+        }
         let (part, rest) = postcard::take_from_bytes::<Part<'_>>(bytes).map_err(|_| SnapshotError::Malformed)?;
         let is_head = matches!(part, Part::Head(_));
         if !rest.is_empty() || is_head == std::mem::replace(&mut self.has_head, true) {
@@ -277,12 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_a_former_version_is_read() {
-        let state = State::new(&config());
-        let mut head = Image::of(&state, config().agreed(), 1).part(&mut Cursor::default()).unwrap();
-        assert_eq!((head[1], head.pop()), (VERSION, Some(0)), "no founders");
-        head[1] = WITHOUT_FOUNDERS;
-        assert!(thaw(&[head]).unwrap().founders.is_empty());
+    fn a_snapshot_of_another_version_is_refused() {
+        let mut head = Image::of(&State::new(&config()), config().agreed(), 1).part(&mut Cursor::default()).unwrap();
+        head[1] += 1;
+        assert_eq!(thaw(&[head]).unwrap_err(), SnapshotError::Version(VERSION + 1));
     }
 
     #[test]
@@ -332,7 +324,7 @@ mod tests {
                     None => What::Delete { key: &key },
                 };
                 let write = ClientWrite { client: 1, number: number as u64 + 1, time: number as u64, what };
-                state.apply(0, Record::SeqWrite(number as u64, write));
+                state.apply(0, Record::Write(number as u64, write));
             };
             for (number, &(key, value)) in keys.iter().enumerate() {
                 write(&mut state, number, key, value);

@@ -74,7 +74,7 @@ impl Held {
             return;
         }
         match Record::decode(entry.get_data()) {
-            Some(Record::Write(write) | Record::SeqWrite(_, write)) => {
+            Some(Record::Write(_, write)) => {
                 let hash = key_hash(write.what.key());
                 let written = &mut self.written[kgroup_of(hash, self.kgroup_bits) as usize];
                 *written = entry.index.max(*written);
@@ -127,8 +127,8 @@ impl Granted {
         self.grants.iter().filter(move |(_, grant)| now < grant.until).map(|(&id, grant)| (id, grant))
     }
 
-    /// The index up to which the leader may apply: all holders have it. A former member has nothing.
-    fn may_show(&self, now: Nanos, node: &Node) -> u64 {
+    /// The highest index that the leader may apply: the logs of all lease holders reach it. That of a removed member counts as empty.
+    fn applicable_up_to(&self, now: Nanos, node: &Node) -> u64 {
         if now < self.former_until {
             return 0;
         }
@@ -161,7 +161,7 @@ impl Leases {
 impl Replica {
     pub(super) fn may_apply(&self, now: Nanos) -> u64 {
         match &self.leases {
-            Some(leases) if self.node.is_leader() => leases.granted.may_show(now, &self.node),
+            Some(leases) if self.node.is_leader() => leases.granted.applicable_up_to(now, &self.node),
             _ => u64::MAX,
         }
     }

@@ -319,7 +319,7 @@ impl Replica {
         self.wants_snapshot |= members.len() > self.state.members.len() && !planted(184);
         let was_member = self.slot() != NO_SLOT;
         self.state.members = members;
-        self.node.set_slot(self.slot());
+        self.node.set_position(self.slot());
         // It may have been elected since the proposal.
         if self.node.is_leader() && self.slot() == NO_SLOT && !planted(182) {
             self.node.step_down(self.now);

@@ -6,7 +6,7 @@
 //! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
 //! - `hand_over`, `succession`: moving leadership to another replica;
 //! - `session`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas; `switches`: which switches answer;
-//! - `datagrams`: received datagrams; `packets`: sent ones; `reads`, `writes`, `replies`: requests;
+//! - `received`: datagrams from switches; `packets`: those to switches; `reads`, `writes`, `replies`: requests;
 //! - `balance`: weights of replicas; `seqs`: the last write that replies report;
 //! - `room`: full disks; `times`: histograms; `founding`: how a set begins;
 //! - `read_index`, `leases`: two other ways for followers to serve reads.
@@ -18,7 +18,6 @@ mod balance;
 mod clients;
 mod config;
 mod counters;
-mod datagrams;
 mod drive;
 mod entry;
 mod founding;
@@ -33,6 +32,7 @@ mod peer_messages;
 mod presence;
 mod read_index;
 mod reads;
+mod received;
 mod replies;
 mod room;
 mod seqs;

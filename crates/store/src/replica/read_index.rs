@@ -127,6 +127,6 @@ impl Replica {
         }
         self.read_index.asked = None;
         self.read_index.wait_for(now, index);
-        self.reads.may_answer(number, if planted(175) { 0 } else { index });
+        self.reads.leader_answered(number, if planted(175) { 0 } else { index });
     }
 }

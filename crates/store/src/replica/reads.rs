@@ -1,3 +1,5 @@
+//! Whether and when this replica may answer a READ ([`Here::decide`]), and READs that wait.
+
 use super::config::Mode;
 use super::leases::Leases;
 use super::node::Node;
@@ -53,7 +55,7 @@ pub(super) struct Here<'a> {
 
 impl Here<'_> {
     /// Whether this replica may answer a READ, and when.
-    pub(super) fn path(&self, request: &Request) -> Path {
+    pub(super) fn decide(&self, request: &Request) -> Path {
         let (sid, index) = (request.sid.get(), request.index.get());
         if self.mode == Mode::Flair && request.flags & (FLAG_LEADER_ONLY | FLAG_ANY_REPLICA) == 0 {
             return self.consistent_path(sid, index);
@@ -108,7 +110,8 @@ impl Reads {
         self.waiting.iter().rev().any(|waiting| matches!(waiting.until, Until::Answered(wanted) if wanted == question))
     }
 
-    pub(super) fn may_answer(&mut self, question: u64, index: u64) {
+    /// The leader has answered ASK_INDEX: the READs of this question wait until `index` is applied.
+    pub(super) fn leader_answered(&mut self, question: u64, index: u64) {
         for waiting in &mut self.waiting {
             if matches!(waiting.until, Until::Answered(wanted) if wanted == question) {
                 waiting.until = Until::Applied(index);

@@ -1,3 +1,5 @@
+//! When snapshots are taken, and how they replace the log.
+
 use super::Replica;
 use super::config::ReplicaConfig;
 use super::founding::{FIRST, Founders};

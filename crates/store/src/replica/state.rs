@@ -1,3 +1,5 @@
+//! What the log's records add up to: keys and values, client ids, members, the session.
+
 use super::clients::{Clients, Known};
 use super::config::{Member, ReplicaConfig};
 use super::entry::{ClientWrite, Record, SessionName};
@@ -47,7 +49,7 @@ impl State {
                 self.time = self.time.max(time);
                 self.clients.open(index, self.time, source)
             }
-            Record::Write(write) | Record::SeqWrite(_, write) => {
+            Record::Write(_, write) => {
                 let ClientWrite { client, number, time, what } = write;
                 self.time = self.time.max(time);
                 match self.clients.knows(client, number) {
@@ -90,7 +92,7 @@ mod tests {
     }
 
     fn write(client: u64, what: What<'_>) -> Record<'_> {
-        Record::SeqWrite(1, ClientWrite { client, number: 1, time: 5, what })
+        Record::Write(1, ClientWrite { client, number: 1, time: 5, what })
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! What a replica reports of itself.
+
 use super::Replica;
 use super::config::{Member, Mode};
 use midflight_endpoint::Nanos;

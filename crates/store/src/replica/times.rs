@@ -1,3 +1,5 @@
+//! Histograms of how long operations take.
+
 use midflight_endpoint::Nanos;
 use midflight_wire::store::Command;
 

@@ -176,7 +176,7 @@ impl Writes {
             return Err(Status::DiskFull);
         }
         let answer =
-            self.propose(node, &Record::SeqWrite(request.seq.get(), ClientWrite { client, number, time, what }))?;
+            self.propose(node, &Record::Write(request.seq.get(), ClientWrite { client, number, time, what }))?;
         self.in_log.insert(client, number);
         Ok(answer)
     }
@@ -193,7 +193,7 @@ impl Writes {
     }
 
     pub(super) fn applied(&mut self, index: u64, record: &Record<'_>, outcome: Outcome) {
-        if let Record::SeqWrite(_, ClientWrite { client, number, .. }) = record
+        if let Record::Write(_, ClientWrite { client, number, .. }) = record
             && self.in_log.get(client) == Some(number)
         {
             self.in_log.remove(client);

@@ -6,7 +6,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `answers` | packets from the switch and from clients |
+//! | `received` | packets from the switch (ASSIGN and others) and from clients |
 //! | `slots` | the state of each slot; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE; in `slots/ahead`: prefetched tasks |
 //! | `slots/bundles` | counted resources: the bundles of each slot |
 //! | `ahead` | when to prefetch, and how many tasks |
@@ -18,13 +18,13 @@
 //! | `timers` | when to repeat packets |
 
 mod ahead;
-mod answers;
 mod completions;
 mod config;
 mod hash;
 mod lending;
 mod link;
 mod offers;
+mod received;
 mod register;
 mod run;
 mod slots;

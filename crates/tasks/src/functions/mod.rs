@@ -6,7 +6,7 @@ mod python;
 pub use exec::{
     COMMAND_LINE_MAX, DIRECTORY_MAX, ENVIRONMENT_MAX, ExecRequest, ExecRequestError, ExecResult, VARIABLES_MAX,
 };
-pub use python::{PYTHON_SHARED_MAX, PythonCallOptions, PythonError, PythonHead, PythonRefusal};
+pub use python::{PYTHON_SHARED_MAX, PythonCallOptions, PythonError, PythonFailure, PythonHead};
 
 use midflight_endpoint::Nanos;
 

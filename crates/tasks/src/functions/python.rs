@@ -58,9 +58,9 @@ pub struct PythonCallOptions {
     pub timeout: Option<Duration>,
 }
 
-/// A result of the executor instead of the worker's: an error.
+/// The error that an executor reports in place of a worker's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PythonRefusal {
+pub struct PythonFailure {
     /// Kind of error.
     pub code: PythonError,
     /// Signal that ended the worker; 0: none.
@@ -85,7 +85,7 @@ pub enum PythonError {
     TimedOut = 5,
 }
 
-impl PythonRefusal {
+impl PythonFailure {
     /// An error without a signal.
     #[must_use]
     pub fn new(code: PythonError, text: impl Into<String>) -> Self {
@@ -131,14 +131,14 @@ impl<'a> PythonHead<'a> {
     ///
     /// # Errors
     /// The result for the client: the argument is malformed, or has another format.
-    pub fn parse(argument: &'a [u8]) -> Result<Self, PythonRefusal> {
+    pub fn parse(argument: &'a [u8]) -> Result<Self, PythonFailure> {
         // Another format may be shorter.
         let [m0, m1, version, ..] = argument else { return Err(malformed()) };
         if [*m0, *m1] != MAGIC {
             return Err(malformed());
         }
         if *version != VERSION {
-            return Err(PythonRefusal::new(
+            return Err(PythonFailure::new(
                 PythonError::Mismatch,
                 format!(
                     "the client's midflight writes format {version}, this executor reads {VERSION}: use one release of \
@@ -168,8 +168,8 @@ impl<'a> PythonHead<'a> {
     }
 }
 
-fn malformed() -> PythonRefusal {
-    PythonRefusal::new(
+fn malformed() -> PythonFailure {
+    PythonFailure::new(
         PythonError::Mismatch,
         "no argument of midflight's Python package: call `python` by that package only",
     )

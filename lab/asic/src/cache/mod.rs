@@ -11,7 +11,7 @@ use midflight_dataplane::cache::{CacheConfig, CacheProgram, Outcome, RuleOrder, 
 use midflight_dataplane::program::{CallError, Called, Engine, Program, SoftProgram};
 use midflight_dataplane::{Datagram, Out};
 use midflight_endpoint::Nanos;
-use midflight_rmt::cache::{Answer, Cache, Came, Config, Did, End, Kind, Role, Rules};
+use midflight_rmt::cache::{Cache, Came, Config, Did, End, Kind, Output, Role, Rules};
 use midflight_rmt::{Machine, Refusal, Target};
 use midflight_wire::Address;
 use midflight_wire::cache::{Ends, Kind as WireKind, Netrs, NetrsRequest, NetrsResponse};
@@ -44,7 +44,7 @@ pub struct AsicCache {
 
 enum Effect {
     Nothing(Verdict),
-    Answer(Verdict, Vec<u8>),
+    Output(Verdict, Vec<u8>),
     /// The datagram is forwarded, rewritten in place.
     Forward {
         to: SocketAddr,
@@ -114,7 +114,7 @@ impl AsicCache {
             Ok(parsed) => parsed,
             Err(Verdict::BadVersion) => {
                 let version = Netrs::new(WireKind::Version).as_bytes().to_vec();
-                return Ok(Effect::Answer(Verdict::BadVersion, version));
+                return Ok(Effect::Output(Verdict::BadVersion, version));
             }
             Err(verdict) => return Ok(Effect::Nothing(verdict)),
         };
@@ -129,7 +129,7 @@ impl AsicCache {
         self.count(&answer);
         let verdict = match (answer.did, answer.role) {
             (Did::Sent | Did::Delivered, _) => Verdict::Forwarded,
-            (Did::Asked, _) => return Ok(Effect::Answer(Verdict::NoCookie, self.cookie(now, from, parsed.request))),
+            (Did::Asked, _) => return Ok(Effect::Output(Verdict::NoCookie, self.cookie(now, from, parsed.request))),
             (Did::NoServer, _) => Verdict::UnknownServer,
             (Did::NoClient, _) => Verdict::UnknownClient,
             (Did::Refused, Role::Other) => Verdict::OtherServer,
@@ -147,7 +147,7 @@ impl AsicCache {
     }
 
     /// The counters of the entries of `role` and `route`.
-    fn count(&mut self, answer: &Answer) {
+    fn count(&mut self, answer: &Output) {
         let stats = &mut self.stats;
         let goes = u64::from(matches!(answer.did, Did::Sent | Did::Delivered));
         match answer.role {
@@ -184,7 +184,7 @@ fn is_of_host(role: Role) -> bool {
 }
 
 /// The receiver of the copy. Copy and packet must be equal, because one rewritten datagram is sent twice.
-fn copied_to(copy: Option<&Answer>, answer: &Answer) -> Called<Option<SocketAddr>> {
+fn copied_to(copy: Option<&Output>, answer: &Output) -> Called<Option<SocketAddr>> {
     let Some(copy) = copy else { return Ok(None) };
     if (copy.kind, copy.rsnode, copy.marker) != (answer.kind, answer.rsnode, answer.marker) {
         return Err(CallError(format!("the copy differs from its original: {copy:?}, {answer:?}")));
@@ -193,7 +193,7 @@ fn copied_to(copy: Option<&Answer>, answer: &Answer) -> Called<Option<SocketAddr
 }
 
 /// Writes the changes of a forwarded datagram. Returns the number of leading bytes that may have changed.
-fn deparse(came: &Came, answer: &Answer, datagram: &mut [u8]) -> usize {
+fn deparse(came: &Came, answer: &Output, datagram: &mut [u8]) -> usize {
     let put = |start: &mut Netrs| (start.rsnode, start.kind) = (answer.rsnode.into(), answer.kind);
     if came.kind == Kind::Request {
         let Ok((request, rest)) = NetrsRequest::mut_from_prefix(datagram) else { return 0 };
@@ -239,7 +239,7 @@ impl Engine for AsicCache {
                 out.clear();
                 verdict
             }
-            Effect::Answer(verdict, bytes) => {
+            Effect::Output(verdict, bytes) => {
                 let owed: Datagram = (from, bytes);
                 out.owe(&[owed])?;
                 verdict

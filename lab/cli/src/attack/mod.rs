@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) tasks: usize,
 }
 
+/// Sets a lab up and runs the attacks in it.
+///
 /// # Errors
 /// If it cannot run; [`midflight_net::LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {

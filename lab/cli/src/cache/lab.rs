@@ -27,7 +27,7 @@ const SECRET: &str = "controller.secret";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Like {
-    /// Of all operators, which select in their core with the kernel engine.
+    /// Engine of all operators. With the kernel engine they select in their core.
     pub(crate) engine: LabEngine,
     pub(crate) selector: Algorithm,
     /// Racks with clients: 1 or 2.
@@ -162,7 +162,7 @@ impl<'l> LabCache<'l> {
         Ok(text)
     }
 
-    /// Waits until it runs. Its stderr goes to a file.
+    /// Starts the command, and waits until its process runs. Its stderr goes to a file.
     fn begin(&self, name: &str, mut command: Command) -> Result<Process> {
         let (process, _) = self.begin_with_line(name, &mut command)?;
         Ok(process)

@@ -28,7 +28,8 @@ pub(super) struct AsicEngine {
     /// The next one first.
     round: VecDeque<Inside>,
     sent: Vec<Datagram>,
-    overloaded: u64,
+    /// Packets refused because too many were recirculating.
+    packets_refused: u64,
 }
 
 impl AsicEngine {
@@ -47,7 +48,7 @@ impl AsicEngine {
         };
         let tasks = AsicTasks::new(&config, epoch, rand::random());
         let tasks = tasks.map_err(|error| Error::Invalid(error.to_string()))?;
-        Ok(Self { tasks, turn: Turn::default(), round: VecDeque::new(), sent: Vec::new(), overloaded: 0 })
+        Ok(Self { tasks, turn: Turn::default(), round: VecDeque::new(), sent: Vec::new(), packets_refused: 0 })
     }
 
     fn collect(&mut self) {
@@ -84,7 +85,7 @@ impl Engine for AsicEngine {
         self.owe(out);
         // The network is trusted, and responses to unproven senders may come later.
         out.set_genuine();
-        self.overloaded += u64::from(!has_room);
+        self.packets_refused += u64::from(!has_room);
         verdict.ok_or_else(|| CallError("too many packets recirculate".into()))
     }
 
@@ -115,7 +116,7 @@ impl Hosted<TasksProgram> for AsicEngine {
         *counts = vec![
             ("asic_dropped", c.dropped),
             ("asic_no_ops", c.no_ops),
-            ("asic_overloaded", self.overloaded),
+            ("asic_overloaded", self.packets_refused),
             ("asic_passes", c.passes),
             ("asic_returned", c.returned),
             ("asic_rounds", c.rounds),

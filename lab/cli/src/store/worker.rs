@@ -36,7 +36,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn answered(&self, now: u64) {
+    fn note_response(&self, now: u64) {
         let last = self.last.swap(now, Relaxed);
         if last != 0 {
             self.gap.fetch_max(now.saturating_sub(last), Relaxed);
@@ -45,7 +45,7 @@ impl Shared {
 
     /// Including the time until `now`.
     pub(super) fn longest_gap_ns(&self, now: u64) -> u64 {
-        self.answered(now);
+        self.note_response(now);
         self.gap.load(Relaxed)
     }
 }
@@ -117,7 +117,7 @@ impl<'a> Worker<'a> {
         let outcome = self.client.submit(operation).and_then(|handle| handle.wait());
         let end_ns = clock::now();
         if outcome.is_ok() {
-            shared.answered(end_ns);
+            shared.note_response(end_ns);
             let latencies = if is_write { &mut self.done.writes_ns } else { &mut self.done.reads_ns };
             latencies.saturating_record(end_ns - start_ns);
         }

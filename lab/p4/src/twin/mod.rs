@@ -32,7 +32,7 @@ pub(crate) struct Flight {
 /// Expected result of a pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
-    /// This frame by this port.
+    /// Port and bytes of the frame that leaves, if one does.
     pub(crate) frame: Option<(u16, Vec<u8>)>,
     /// Recirculated packets: [`Twin::differs`] compares them.
     pub(crate) round: Vec<Flight>,

@@ -112,7 +112,7 @@ pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.delay.at(quantile) * NS_PER_MS
 }
 
-/// Until a job's last task starts, in nanoseconds.
+/// Quantile of the time from submit to the start of a job's last task, in nanoseconds.
 pub(super) fn job_delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.jobs.at(quantile) * NS_PER_MS
 }

@@ -59,7 +59,7 @@ pub(crate) trait Party: 'static {
     }
 }
 
-enum Doing {
+enum Activity {
     Nothing,
     Taking(SocketAddr, Vec<u8>),
     Sending(SocketAddr, Vec<u8>),
@@ -69,13 +69,13 @@ pub(crate) struct Thread<P> {
     party: P,
     inbox: VecDeque<(SocketAddr, Vec<u8>)>,
     handed: VecDeque<(SocketAddr, Vec<u8>)>,
-    doing: Doing,
+    doing: Activity,
     buffer: Vec<u8>,
 }
 
 impl<P: Party> Thread<P> {
     pub(crate) fn new(party: P) -> Self {
-        Self { party, inbox: VecDeque::new(), handed: VecDeque::new(), doing: Doing::Nothing, buffer: Vec::new() }
+        Self { party, inbox: VecDeque::new(), handed: VecDeque::new(), doing: Activity::Nothing, buffer: Vec::new() }
     }
 
     fn operation(datagram: &[u8]) -> u8 {
@@ -83,19 +83,19 @@ impl<P: Party> Thread<P> {
     }
 
     fn work(&mut self, context: &mut Context<'_>) {
-        while let Doing::Nothing = self.doing {
+        while let Activity::Nothing = self.doing {
             while let Some(event) = self.party.endpoint().poll_event() {
                 self.party.event(context, event);
             }
             if let Some(to) = self.party.endpoint().poll_transmit(context.now(), &mut self.buffer) {
                 match self.party.sends(Self::operation(&self.buffer)) {
                     0 => context.send(to, &self.buffer),
-                    cost => self.busy(context, cost, Doing::Sending(to, self.buffer.clone())),
+                    cost => self.busy(context, cost, Activity::Sending(to, self.buffer.clone())),
                 }
             } else if let Some((from, datagram)) = self.inbox.pop_front() {
                 match self.party.takes(Self::operation(&datagram)) {
                     0 => self.party.endpoint().handle(context.now(), from, &datagram),
-                    cost => self.busy(context, cost, Doing::Taking(from, datagram)),
+                    cost => self.busy(context, cost, Activity::Taking(from, datagram)),
                 }
             } else {
                 match self.party.endpoint().poll_timeout() {
@@ -107,7 +107,7 @@ impl<P: Party> Thread<P> {
         }
     }
 
-    fn busy(&mut self, context: &mut Context<'_>, cost: Nanos, doing: Doing) {
+    fn busy(&mut self, context: &mut Context<'_>, cost: Nanos, doing: Activity) {
         self.doing = doing;
         context.after(cost, DONE);
     }
@@ -141,10 +141,10 @@ impl<P: Party> Actor for Thread<P> {
                     self.party.endpoint().handle_timeout(context.now());
                 }
             }
-            Wake::Token(DONE) => match std::mem::replace(&mut self.doing, Doing::Nothing) {
-                Doing::Nothing => {}
-                Doing::Taking(from, datagram) => self.party.endpoint().handle(context.now(), from, &datagram),
-                Doing::Sending(to, datagram) => context.send(to, &datagram),
+            Wake::Token(DONE) => match std::mem::replace(&mut self.doing, Activity::Nothing) {
+                Activity::Nothing => {}
+                Activity::Taking(from, datagram) => self.party.endpoint().handle(context.now(), from, &datagram),
+                Activity::Sending(to, datagram) => context.send(to, &datagram),
             },
             Wake::Token(HANDED) => self.inbox.extend(self.handed.pop_front()),
             Wake::Token(token) => self.party.token(context, token),

@@ -19,7 +19,7 @@ mod rules;
 use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};
 
 pub use fields::{Fields, Kind};
-pub use packets::{Answer, Came, Did, Role};
+pub use packets::{Came, Did, Output, Role};
 #[cfg(feature = "check")]
 pub use planted::Planted;
 pub use rules::{End, Place, Rules};

@@ -107,7 +107,7 @@ pub struct Came {
 
 /// A datagram that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Output {
     /// Handling of the datagram.
     pub role: Role,
     /// Outcome of the datagram.
@@ -161,10 +161,10 @@ impl Cache {
 
     /// The outcome of a packet; `None` if no table set one.
     #[must_use]
-    pub fn answer(&self, sent: &Sent) -> Option<Answer> {
+    pub fn answer(&self, sent: &Sent) -> Option<Output> {
         let (f, packet) = (&self.fields, &sent.packet);
         let goes = sent.to == To::Requester;
-        Some(Answer {
+        Some(Output {
             role: Role::from_number(packet.get(f.role))?,
             did: Did::from_number(packet.get(f.did))?,
             to: goes.then(|| get(packet, (f.to, f.to_port))),

@@ -95,10 +95,11 @@ fn contradict(a: &Literal, b: &Literal) -> bool {
         let same = (a.field, x) == (b.field, y) || (a.field, x) == (y, b.field);
         return same && e != f;
     }
-    a.field == b.field && (one_way(a, b.relation) || one_way(b, a.relation))
+    a.field == b.field && (excludes(a, b.relation) || excludes(b, a.relation))
 }
 
-fn one_way(a: &Literal, b: Relation) -> bool {
+/// Whether no value can fulfil both. Knows only some pairs, in this order: ask for both orders.
+fn excludes(a: &Literal, b: Relation) -> bool {
     let full = a.field.width.mask();
     match (a.relation, b) {
         (Relation::Masked { mask: m, value: v, equal: true }, Relation::Masked { mask: n, value: w, equal: true }) => {

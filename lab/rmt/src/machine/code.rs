@@ -52,7 +52,7 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) to: Slot,
-    /// The destination's bits.
+    /// The bits of the destination that this step writes.
     pub(super) mask: u32,
     pub(super) verb: Verb,
     pub(super) a: Source32,

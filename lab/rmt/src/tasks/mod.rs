@@ -1,4 +1,4 @@
-//! The tasks program within the switch's laws: the cluster's task queue, in registers.
+//! The tasks program as a pipeline can run it (the laws in `docs/internals/asic.md`): the cluster's task queue, in registers.
 
 #[cfg(feature = "check")]
 pub mod check;

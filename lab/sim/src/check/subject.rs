@@ -45,12 +45,12 @@ pub trait Subject: Sized {
     fn execute(&mut self, _action: Self::ScheduledAction) {}
 
     /// Starts one of the program's own faults; `false`: it does not apply, so it does not end either.
-    fn begins(&mut self, _what: &FaultKindOf<Self>) -> bool {
+    fn start_fault(&mut self, _what: &FaultKindOf<Self>) -> bool {
         true
     }
 
     /// Ends one of the program's own faults.
-    fn ends(&mut self, _what: &FaultKindOf<Self>) {}
+    fn end_fault(&mut self, _what: &FaultKindOf<Self>) {}
 
     /// Runs until this time.
     ///
@@ -165,7 +165,7 @@ fn begin<S: Subject>(subject: &mut S, number: usize, what: &FaultKindOf<S>) {
     subject.trial_run_mut().begin(number);
     match what.common() {
         Some(common) => subject.trial_run_mut().common_begins(common),
-        None if subject.begins(what) => {}
+        None if subject.start_fault(what) => {}
         None => drop(subject.trial_run_mut().end(number)),
     }
 }
@@ -176,6 +176,6 @@ fn end<S: Subject>(subject: &mut S, number: usize, what: &FaultKindOf<S>) {
     }
     match what.common() {
         Some(common) => subject.trial_run_mut().common_ends(common),
-        None => subject.ends(what),
+        None => subject.end_fault(what),
     }
 }

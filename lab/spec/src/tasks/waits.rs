@@ -125,7 +125,7 @@ impl Model {
     fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
         let slot = &self.slots[&number];
         if sequence == slot.sequence {
-            return self.wait_again(number, answers);
+            return self.repeat_wait(number, answers);
         }
         if !is_later(sequence, slot.sequence) {
             self.count(Verdict::StaleWait, 1);
@@ -136,7 +136,8 @@ impl Model {
         false
     }
 
-    fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
+    /// Returns whether the wait is stale, so that RESET must name it.
+    fn repeat_wait(&mut self, number: u32, answers: &mut Answers) -> bool {
         let slot = self.slots[&number].clone();
         if matches!(slot.state, State::Free { may_repeat: false }) {
             self.count(Verdict::StaleWait, 1);

@@ -16,8 +16,6 @@ use tempfile::TempDir;
 /// File with the store's number, and its largest size in bytes.
 const CLUSTER: &str = "cluster";
 const CLUSTER_MAX: u64 = 64;
-/// The number of all stores up to version 0.1.
-const CLUSTER_OF_OLD: u64 = 1;
 /// Exists before any client is served.
 const FOUNDING: &str = "founding";
 /// Its text, for a user who finds it.
@@ -71,12 +69,7 @@ impl Data {
         };
         let has_data = |id: u64| self.of(id).read_dir().is_ok_and(|mut files| files.next().is_some());
         if (1..=u64::from(super::store::REPLICAS)).any(has_data) {
-            tracing::warn!(
-                "the store in {} is of an earlier version, which gave all stores the number 1: other users of this machine can speak to \
-                 its replicas; to end that, copy its values to a new one",
-                self.path.display()
-            );
-            return Ok(CLUSTER_OF_OLD);
+            bail!("{} is missing, which has the number of the store beside it: put it back", path.display());
         }
         let unfinished = path.with_extension("new");
         let write = || {

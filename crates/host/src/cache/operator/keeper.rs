@@ -2,7 +2,7 @@
 //!
 //! The controller repeats what was not answered. So any error closes the stream, and is counted by reason.
 
-use super::parts::{OperatorParts, SelectedBy};
+use super::parts::{LocalOperator, SelectedBy};
 use crate::background::{Background, runtime};
 use crate::cache::control_stream::secret::{End, Opener, Sealer, Unsealed};
 use crate::cache::control_stream::{NotBegun, Secret, begin};
@@ -415,16 +415,16 @@ impl Shared {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(switch) = self.switch.upgrade() else { continue };
-            let mut parts = self.parts(&switch);
+            let mut parts = self.local_operator(&switch);
             self.look_beside(&mut lock(&self.keeper), &mut parts);
         }
     }
 
-    fn parts<'a>(&'a self, switch: &'a Switch<CacheProgram>) -> OperatorParts<'a> {
-        OperatorParts::new(switch, &self.selected_by, &self.has_warned_of_selector)
+    fn local_operator<'a>(&'a self, switch: &'a Switch<CacheProgram>) -> LocalOperator<'a> {
+        LocalOperator::new(switch, &self.selected_by, &self.has_warned_of_selector)
     }
 
-    fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut OperatorParts<'_>) {
+    fn look_beside(&self, keeper: &mut RuleKeeper, parts: &mut LocalOperator<'_>) {
         let present = self.selected_by.incarnation(self.incarnation);
         if keeper.selector() != present {
             let before = keeper.clone();
@@ -439,7 +439,7 @@ impl Shared {
     /// Blocks other streams only for the switch's thread, never for another machine.
     fn answer(&self, message: &ControlMessage) -> Result<Option<ControlMessage>, NoSwitch> {
         let switch = self.switch.upgrade().ok_or(NoSwitch)?;
-        let mut parts = self.parts(&switch);
+        let mut parts = self.local_operator(&switch);
         let mut keeper = lock(&self.keeper);
         self.look_beside(&mut keeper, &mut parts);
         let before = matches!(message, ControlMessage::Set(_)).then(|| keeper.clone());

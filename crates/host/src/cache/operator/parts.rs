@@ -36,7 +36,7 @@ impl SelectedBy {
     }
 }
 
-pub(super) struct OperatorParts<'a> {
+pub(super) struct LocalOperator<'a> {
     switch: &'a Switch<CacheProgram>,
     selected_by: &'a SelectedBy,
     has_warned: &'a AtomicBool,
@@ -44,7 +44,7 @@ pub(super) struct OperatorParts<'a> {
     has_failed: Cell<bool>,
 }
 
-impl<'a> OperatorParts<'a> {
+impl<'a> LocalOperator<'a> {
     /// `has_warned`: whether the log has mentioned a selector at another address.
     pub(super) fn new(
         switch: &'a Switch<CacheProgram>,
@@ -91,7 +91,7 @@ impl<'a> OperatorParts<'a> {
     }
 }
 
-impl Parts for OperatorParts<'_> {
+impl Parts for LocalOperator<'_> {
     fn set(&mut self, rule: Rule) -> Outcome {
         if self.is_elsewhere(rule) {
             return Outcome::Bad;
@@ -149,7 +149,7 @@ mod tests {
     fn n8_a_switch_that_hangs_is_waited_for_once() {
         let (switch, _hangs) = SwitchBuilder::<CacheProgram>::of(CacheConfig::default()).bind().unwrap().hang();
         let has_warned = AtomicBool::new(false);
-        let mut parts = OperatorParts::new(&switch, &SelectedBy::Nobody, &has_warned);
+        let mut parts = LocalOperator::new(&switch, &SelectedBy::Nobody, &has_warned);
         let began = Instant::now();
         for id in 1..100 {
             assert_eq!(parts.set(Rule::Serve(id)), Outcome::Bad);

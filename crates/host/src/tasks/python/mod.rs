@@ -23,7 +23,7 @@ use channel::ChannelError;
 use counts::{Counters, count};
 use memory::Memory;
 use midflight_tasks::executor::RunKey;
-use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonHead, PythonRefusal};
+use midflight_tasks::functions::{PythonCallOptions, PythonError, PythonFailure, PythonHead};
 use midflight_wire::tasks::BlobRef;
 use pool::{NoWorker, Pool};
 use process::{Calls, Done, Hello, Process};
@@ -63,8 +63,8 @@ pub(crate) struct Pythons {
 enum Failure {
     Cancelled,
     /// Another attempt may succeed.
-    Passing(PythonRefusal),
-    Lasting(PythonRefusal),
+    Passing(PythonFailure),
+    Lasting(PythonFailure),
 }
 
 impl Pythons {
@@ -132,7 +132,7 @@ impl Pythons {
                 return Failure::Cancelled;
             }
             let text = format!("the function or a shared argument: {why}");
-            Failure::Passing(PythonRefusal::new(PythonError::NotFetched, text))
+            Failure::Passing(PythonFailure::new(PythonError::NotFetched, text))
         })
     }
 
@@ -150,7 +150,7 @@ impl Pythons {
         let environment = context.holding.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
         self.pool.take(context, environment.collect()).map_err(|no_worker| match no_worker {
             NoWorker::Cancelled => Failure::Cancelled,
-            NoWorker::Because(why) => Failure::Passing(PythonRefusal::new(PythonError::NoWorker, why)),
+            NoWorker::Because(why) => Failure::Passing(PythonFailure::new(PythonError::NoWorker, why)),
         })
     }
 
@@ -160,7 +160,7 @@ impl Pythons {
         head: &PythonHead<'_>,
         worker: &mut Process,
         calls: &Calls<'_>,
-    ) -> Result<Result<Done, PythonRefusal>, ChannelError> {
+    ) -> Result<Result<Done, PythonFailure>, ChannelError> {
         let digest = if head.options.environment == 0 { 0 } else { worker.digest(context)? };
         match suits(&head.options, &worker.hello, digest) {
             Ok(()) => worker.call(context, calls, self.cache.drops()).map(Ok),
@@ -172,12 +172,12 @@ impl Pythons {
         &self,
         mut worker: Process,
         context: &TaskContext,
-        answer: Result<Result<Done, PythonRefusal>, ChannelError>,
+        answer: Result<Result<Done, PythonFailure>, ChannelError>,
     ) -> Result<Done, Failure> {
         let timed_out = worker.overtime().map(|why| {
             count(&self.counters.timed_out);
             let text = format!("{why}, attempt {}", context.attempt);
-            Failure::Passing(PythonRefusal::new(PythonError::TimedOut, text))
+            Failure::Passing(PythonFailure::new(PythonError::TimedOut, text))
         });
         let error = match answer {
             Ok(answer) => {
@@ -212,7 +212,7 @@ impl Pythons {
             text.push_str(&ended.lines);
         }
         let signal = ended.signal.unwrap_or(0);
-        Err(Failure::Passing(PythonRefusal { code: PythonError::WorkerDied, signal, text }))
+        Err(Failure::Passing(PythonFailure { code: PythonError::WorkerDied, signal, text }))
     }
 
     pub(crate) fn stop(&self, run: RunKey) {
@@ -229,10 +229,10 @@ impl Pythons {
 }
 
 /// `digest` is that of the worker's environment; 0 in the request matches any.
-fn suits(wanted: &PythonCallOptions, worker: &Hello, digest: u64) -> Result<(), PythonRefusal> {
+fn suits(wanted: &PythonCallOptions, worker: &Hello, digest: u64) -> Result<(), PythonFailure> {
     let ((major, minor), (here_major, here_minor)) = (wanted.python, worker.python);
     if wanted.python != worker.python {
-        return Err(PythonRefusal::new(
+        return Err(PythonFailure::new(
             PythonError::Mismatch,
             format!(
                 "the client runs Python {major}.{minor}, the worker {here_major}.{here_minor} ({}): use the same on both \
@@ -242,7 +242,7 @@ fn suits(wanted: &PythonCallOptions, worker: &Hello, digest: u64) -> Result<(), 
         ));
     }
     if wanted.environment != digest {
-        return Err(PythonRefusal::new(
+        return Err(PythonFailure::new(
             PythonError::Mismatch,
             format!(
                 "the client's environment has the digest {:016x}, the worker's {digest:016x} ({}): install the same packages \

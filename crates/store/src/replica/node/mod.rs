@@ -124,7 +124,8 @@ impl Node {
         Ok(node)
     }
 
-    pub(super) fn set_slot(&mut self, slot: u8) {
+    /// Its place among the members, which staggers elections.
+    pub(super) fn set_position(&mut self, slot: u8) {
         self.slot = slot;
     }
 
@@ -437,7 +438,7 @@ impl Node {
     /// Committed entries not handed out yet. raft-rs would wait for this disk; a majority of disks is enough.
     fn hand_out(&mut self) -> Vec<Entry> {
         let end = if planted(196) { self.last_index() } else { self.committed() };
-        if self.handed >= end || self.has_snapshot_to_take() {
+        if self.handed >= end || self.has_snapshot_to_install() {
             return Vec::new();
         }
         let entries = self.raw.store().entries(self.handed + 1, end + 1, None);

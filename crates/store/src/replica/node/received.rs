@@ -83,7 +83,7 @@ impl Node {
         match message.get_msg_type() {
             // A leader that hands over waits until this node has the whole log. raft-rs would look for entries that the snapshot has
             // replaced.
-            MessageType::MsgTimeoutNow => self.has_snapshot_to_take(),
+            MessageType::MsgTimeoutNow => self.has_snapshot_to_install(),
             MessageType::MsgAppendResponse => message.term == self.term() && message.index > self.last_index(),
             // A candidate requests votes only after its log is on disk.
             MessageType::MsgRequestVoteResponse => {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    pub(super) fn has_snapshot_to_take(&self) -> bool {
+    pub(super) fn has_snapshot_to_install(&self) -> bool {
         self.restored.is_some() || self.unsafe_batches.iter().any(|batch| batch.snapshot.is_some())
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Share(PathBuf);
 impl Share {
     /// Of one CPU: 0.1 is a tenth.
     pub(super) fn new(name: &str, share: f64) -> Result<Self> {
-        let hierarchy = Hierarchy::find()?;
+        let hierarchy = CgroupHierarchy::find()?;
         let path = hierarchy.root.join(format!("midflight-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make the control group {}", path.display()))?;
         let group = Self(path);
@@ -46,14 +46,14 @@ impl Drop for Share {
     }
 }
 
-/// Where groups with a CPU share are created.
-struct Hierarchy {
+/// Where cgroups with a CPU share are created.
+struct CgroupHierarchy {
     root: PathBuf,
     /// Version 2.
     is_unified: bool,
 }
 
-impl Hierarchy {
+impl CgroupHierarchy {
     fn find() -> Result<Self> {
         let path = "/proc/self/mountinfo";
         let mounts = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;

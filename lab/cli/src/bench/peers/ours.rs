@@ -52,7 +52,7 @@ fn measure<L: Load>(name: &str, interface: &str, load: &L, effort: Effort) -> Re
     })
 }
 
-/// Free a moment ago.
+/// A port that was free a moment ago; another process may take it.
 fn free_port() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of loopback is free")?;
     Ok(listener.local_addr()?)

@@ -160,7 +160,7 @@ impl Here<'_> {
     /// Compares each program with the model. Returns whether none differed.
     fn compare(&self, measures: &mut Vec<Measure>) -> Result<bool> {
         let tools = Bmv2Tools { scratch: self.scratch.into(), ..Bmv2Tools::find()? };
-        let files = files(self.args.transcripts.as_deref())?;
+        let files = read_transcripts(self.args.transcripts.as_deref())?;
         let mut is_right = true;
         for program in Program::ALL {
             is_right &= self.compare_one(&tools, program, &files, measures)?;
@@ -234,8 +234,8 @@ impl Here<'_> {
     }
 }
 
-/// Sorted by name.
-fn files(named: Option<&Path>) -> Result<Vec<(String, String)>> {
+/// Path and text of each transcript, sorted by path; none if the default folder is missing.
+fn read_transcripts(named: Option<&Path>) -> Result<Vec<(String, String)>> {
     let folder = named.unwrap_or(Path::new(TRANSCRIPTS));
     if named.is_none() && !folder.is_dir() {
         eprintln!("SKIPPED: there are no transcripts in {TRANSCRIPTS}; --transcripts names their folder");

@@ -169,7 +169,7 @@ impl Subject for CacheSubject {
         self.run
     }
 
-    fn begins(&mut self, what: &FaultKind) -> bool {
+    fn start_fault(&mut self, what: &FaultKind) -> bool {
         let is_script = self.run.trial.controllers == 0;
         match what {
             // Real controllers plan for the traffic.
@@ -191,7 +191,7 @@ impl Subject for CacheSubject {
         true
     }
 
-    fn ends(&mut self, what: &FaultKind) {
+    fn end_fault(&mut self, what: &FaultKind) {
         let is_script = self.run.trial.controllers == 0;
         match what {
             FaultKind::Plan(_) | FaultKind::Degraded(_) if !is_script => self.set_demand(),

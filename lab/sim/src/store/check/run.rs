@@ -95,7 +95,7 @@ impl Subject for StoreSubject {
         self.run
     }
 
-    fn begins(&mut self, what: &FaultKind) -> bool {
+    fn start_fault(&mut self, what: &FaultKind) -> bool {
         match what {
             FaultKind::PowerCut => self.replicas().for_each(|node| self.run.crash(node)),
             FaultKind::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
@@ -119,7 +119,7 @@ impl Subject for StoreSubject {
         true
     }
 
-    fn ends(&mut self, what: &FaultKind) {
+    fn end_fault(&mut self, what: &FaultKind) {
         match what {
             FaultKind::PowerCut => self.replicas().for_each(|node| self.run.restart(node)),
             FaultKind::Wipe(place) => self.run.restart(self.run.node(Party::Replica(*place))),

@@ -53,7 +53,7 @@ impl World<'_> {
         let is_active = self.state.controllers[c].role == Role::Active;
         if is_active && known.is_some_and(|known| known != incarnation) {
             // For another loading, so it is asked again.
-            return self.restarted(c, operator, incarnation);
+            return self.operator_restarted(c, operator, incarnation);
         }
         let channel = self.channel(c, operator);
         (channel.incarnation, channel.last) = (Some(incarnation), last);

@@ -120,7 +120,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn restarted(&mut self, c: usize, operator: u8, incarnation: u8) {
+    pub(super) fn operator_restarted(&mut self, c: usize, operator: u8, incarnation: u8) {
         self.close(c, operator);
         self.channel(c, operator).incarnation = Some(incarnation);
         if operator == LABELLER {

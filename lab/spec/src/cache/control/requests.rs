@@ -69,7 +69,7 @@ impl World<'_> {
             }
             Some(Request::Answer { id, by, to }) => {
                 if self.state.operators[usize::from(to)].rule(id) == Rule::Serve {
-                    self.credit(by, to);
+                    self.deliver_copy(by, to);
                 }
                 self.end(place);
             }
@@ -85,16 +85,16 @@ impl World<'_> {
             Rule::Unknown => self.end(place),
             Rule::At(to) => self.state.requests[place] = Some(Request::Answer { id, by, to }),
             Rule::Serve => {
-                self.credit(by, via);
+                self.deliver_copy(by, via);
                 self.end(place);
             }
         }
     }
 
-    /// A selector gets a copy of an answer (N7). The model compares ids only, not server, client and number.
-    fn credit(&mut self, by: u8, to: u8) {
+    /// A selector gets the copy of an answer; it must be the one that sent the request (N7). The model compares ids only, not server, client and number.
+    fn deliver_copy(&mut self, tracked_by: u8, received_by: u8) {
         self.saw(seen::CREDITED);
-        if by != to && !self.state.is_excused {
+        if tracked_by != received_by && !self.state.is_excused {
             self.breaks(Broken::Answer);
         }
     }

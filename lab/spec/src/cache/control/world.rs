@@ -281,7 +281,7 @@ impl World<'_> {
         self.state.operators[usize::from(operator)].follows(term, self.scope.planted);
         self.is_alive(c, operator);
         if known != Some(incarnation) {
-            self.restarted(c, operator, incarnation);
+            self.operator_restarted(c, operator, incarnation);
         } else if was_dead {
             self.act(c);
         }

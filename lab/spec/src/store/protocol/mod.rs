@@ -1,4 +1,4 @@
-//! A model of the store's protocol for exhaustive search; `docs/internals/store.md` describes both.
+//! A model of the store's protocol for exhaustive search; `docs/internals/store.md` describes the protocol and the model.
 //!
 //! | file | subject |
 //! |---|---|

@@ -131,7 +131,7 @@ impl Subject for TasksSubject {
         }
     }
 
-    fn begins(&mut self, what: &FaultKind) -> bool {
+    fn start_fault(&mut self, what: &FaultKind) -> bool {
         match what {
             FaultKind::Drain(executor) => self.command(Party::Executor(*executor), Command::Drain),
             FaultKind::Death(client) => self.run.crash(self.run.node(Party::Client(*client))),
@@ -143,7 +143,7 @@ impl Subject for TasksSubject {
         true
     }
 
-    fn ends(&mut self, what: &FaultKind) {
+    fn end_fault(&mut self, what: &FaultKind) {
         match what {
             FaultKind::Drain(executor) => {
                 let node = self.run.node(Party::Executor(*executor));

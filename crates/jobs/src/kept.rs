@@ -1,4 +1,4 @@
-//! The store on disk: `docs/internals/jobs.md` ("The store") describes its tables.
+//! The jobs that are kept on disk: `docs/internals/jobs.md` ("The store") describes the tables.
 
 use crate::model::{EndedRow, JobRow, Prefer, preference};
 use midflight_host::{Saved, SavedCounters, SavedName, SavedState, TaskKey};

@@ -84,7 +84,7 @@ impl Replica {
         let session = self.note_read(now, request);
         let (mode, node, leases) = (self.config.mode, &self.node, self.leases.as_ref());
         let here = Here { now, mode, node, applied: self.applied, leases, session };
-        match here.path(request) {
+        match here.decide(request) {
             Path::Refused(status) => self.refuse_read(from, request, key, status),
             Path::Consistent(index) => {
                 self.counters.reads_as_leader += u64::from(session.is_some());
