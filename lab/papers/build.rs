@@ -70,6 +70,25 @@ const NOWHERE: &[&str] = &[
     "dataplane/src/cache_setup.c",
     "dataplane/src/cache_survey.c",
 ];
+/// Used by a store's cells, which do not use `COMMON`.
+const FLAIR: &[&str] = &[
+    "crates/dataplane/src/store",
+    "crates/endpoint/src",
+    "crates/store/src",
+    "crates/wire/src",
+    "dataplane/include",
+    "dataplane/src/shared",
+    "dataplane/src/store",
+    "dataplane/src/store.c",
+    "lab/papers/src/calibration.rs",
+    "lab/papers/src/cell/percentiles.rs",
+    "lab/papers/src/cell/testbed.rs",
+    "lab/papers/src/flair",
+    "lab/sim/src/network",
+    "lab/sim/src/store",
+    "lab/sim/src/time",
+    "lab/sim/src/world",
+];
 /// Used by replica selection, which does not use `COMMON`.
 const NETRS: &[&str] = &["lab/papers/src/cell/percentiles.rs", "lab/papers/src/netrs", "crates/cache/src/select"];
 /// Used by replica selection with a plan.
@@ -85,8 +104,9 @@ const FAMILIES: [(&str, &[&[&str]]); 5] = [
 ];
 /// Libraries whose version can change a result.
 const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
-/// The same for replica selection, and for plans.
+/// The same for replica selection, for stores, and for plans.
 const NETRS_LIBRARIES: [&str; 4] = ["rand", "rand_core", "rand_distr", "rand_pcg"];
+const FLAIR_LIBRARIES: [&str; 6] = ["hdrhistogram", "raft", "rand", "rand_core", "rand_distr", "rand_pcg"];
 const PLANNED_LIBRARIES: [&str; 6] = ["highs", "highs-sys", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
 /// What decides a verdict, besides results: constants and rules.
@@ -106,10 +126,14 @@ fn main() -> io::Result<()> {
         let version = hash(&root, &sources, &left_out)? ^ libraries(&root, &LIBRARIES)?;
         println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
     }
-    let netrs: [(&str, &[&str], &[&str]); 2] =
-        [("NETRS", NETRS, &NETRS_LIBRARIES), ("PLANNED", PLANNED, &PLANNED_LIBRARIES)];
-    for (family, sources, used) in netrs {
-        let version = hash(&root, sources, &[])? ^ libraries(&root, used)?;
+    let others: [(&str, &[&str], &[&str]); 3] = [
+        ("NETRS", NETRS, &NETRS_LIBRARIES),
+        ("PLANNED", PLANNED, &PLANNED_LIBRARIES),
+        ("FLAIR", FLAIR, &FLAIR_LIBRARIES),
+    ];
+    let checks = ["lab/sim/src/store/check"];
+    for (family, sources, used) in others {
+        let version = hash(&root, sources, &checks)? ^ libraries(&root, used)?;
         println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
     }
     println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);

@@ -1,7 +1,7 @@
 //! A run of either evaluation, as data. Figures and sweeps are lists of them.
 
 use crate::cell::{self, Cell, CellResult};
-use crate::netrs;
+use crate::{flair, netrs};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 use std::path::Path;
@@ -14,6 +14,8 @@ pub enum Experiment {
     Tasks(Cell),
     /// Replica selection, in a network of clients and servers.
     Cache(netrs::Cell),
+    /// A store and its clients.
+    Store(flair::Cell),
 }
 
 /// Result of an experiment.
@@ -24,6 +26,8 @@ pub enum Outcome {
     Tasks(CellResult),
     /// Of [`Experiment::Cache`].
     Cache(netrs::CellResult),
+    /// Of [`Experiment::Store`].
+    Store(flair::CellResult),
 }
 
 /// Why an experiment cannot run.
@@ -35,17 +39,21 @@ pub enum ExperimentError {
     /// Of [`Experiment::Cache`].
     #[error(transparent)]
     Cache(#[from] netrs::CellError),
+    /// Of [`Experiment::Store`].
+    #[error(transparent)]
+    Store(#[from] flair::CellError),
 }
 
 impl Experiment {
-    /// Reads an experiment from JSON. If it has a `placement`, it is [`Experiment::Cache`].
+    /// Reads an experiment from JSON. With a `placement` it is [`Experiment::Cache`], with a `system` [`Experiment::Store`].
     ///
     /// # Errors
     /// Says what cannot be read, and where.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        match is_of_cache(&serde_json::from_str(text)?) {
-            true => serde_json::from_str(text).map(Self::Cache),
-            false => serde_json::from_str(text).map(Self::Tasks),
+        match Program::of_cell(&serde_json::from_str(text)?) {
+            Program::Tasks => serde_json::from_str(text).map(Self::Tasks),
+            Program::Cache => serde_json::from_str(text).map(Self::Cache),
+            Program::Store => serde_json::from_str(text).map(Self::Store),
         }
     }
 
@@ -55,6 +63,7 @@ impl Experiment {
         match self {
             Self::Tasks(cell) => Self::Tasks(Cell { seed, ..cell.clone() }),
             Self::Cache(cell) => Self::Cache(netrs::Cell { seed, ..cell.clone() }),
+            Self::Store(cell) => Self::Store(flair::Cell { seed, ..cell.clone() }),
         }
     }
 
@@ -64,6 +73,7 @@ impl Experiment {
         match self {
             Self::Tasks(cell) => cell.seed,
             Self::Cache(cell) => cell.seed,
+            Self::Store(cell) => cell.seed,
         }
     }
 
@@ -74,6 +84,7 @@ impl Experiment {
             Self::Tasks(cell) => cell.scheme.version(),
             Self::Cache(_) if self.needs_ilp() => env!("MIDFLIGHT_CELLS_PLANNED"),
             Self::Cache(_) => env!("MIDFLIGHT_CELLS_NETRS"),
+            Self::Store(_) => env!("MIDFLIGHT_CELLS_FLAIR"),
         }
     }
 
@@ -88,7 +99,7 @@ impl Experiment {
     pub fn trace(&self) -> Option<&Path> {
         match self {
             Self::Tasks(cell) => cell.load.file(),
-            Self::Cache(_) => None,
+            Self::Cache(_) | Self::Store(_) => None,
         }
     }
 
@@ -97,7 +108,7 @@ impl Experiment {
     pub fn with_traces(&self, directory: &Path) -> Self {
         match self {
             Self::Tasks(cell) => Self::Tasks(cell.with_traces(directory)),
-            Self::Cache(_) => self.clone(),
+            Self::Cache(_) | Self::Store(_) => self.clone(),
         }
     }
 
@@ -109,6 +120,7 @@ impl Experiment {
         match self {
             Self::Tasks(cell) => Ok(cell.check()?),
             Self::Cache(cell) => Ok(cell.check()?),
+            Self::Store(cell) => Ok(cell.check()?),
         }
     }
 
@@ -118,6 +130,7 @@ impl Experiment {
         match self {
             Self::Tasks(cell) => cell.memory_bytes(),
             Self::Cache(cell) => cell.memory_bytes(),
+            Self::Store(cell) => cell.memory_bytes(),
         }
     }
 
@@ -129,6 +142,7 @@ impl Experiment {
         match self {
             Self::Tasks(cell) => Ok(Outcome::Tasks(cell::run(cell)?)),
             Self::Cache(cell) => Ok(Outcome::Cache(netrs::run(cell)?)),
+            Self::Store(cell) => Ok(Outcome::Store(flair::run(cell)?)),
         }
     }
 }
@@ -145,6 +159,12 @@ impl From<netrs::Cell> for Experiment {
     }
 }
 
+impl From<flair::Cell> for Experiment {
+    fn from(cell: flair::Cell) -> Self {
+        Self::Store(cell)
+    }
+}
+
 impl Outcome {
     /// Without wall time: identical in every run.
     #[must_use]
@@ -152,6 +172,7 @@ impl Outcome {
         match self {
             Self::Tasks(result) => Self::Tasks(result.deterministic()),
             Self::Cache(result) => Self::Cache(result.deterministic()),
+            Self::Store(result) => Self::Store(result.deterministic()),
         }
     }
 
@@ -161,20 +182,43 @@ impl Outcome {
         match self {
             Self::Tasks(result) => result.events,
             Self::Cache(result) => result.events,
+            Self::Store(result) => result.events,
         }
     }
 }
 
-fn is_of_cache(value: &Value) -> bool {
-    value.get("placement").is_some()
+/// Whose cell or result it is, by a key that only these have.
+enum Program {
+    Tasks,
+    Cache,
+    Store,
+}
+
+impl Program {
+    fn of_cell(value: &Value) -> Self {
+        Self::by_keys(value, "placement", "system")
+    }
+
+    fn of_result(value: &Value) -> Self {
+        Self::by_keys(value, "latency", "shares")
+    }
+
+    fn by_keys(value: &Value, cache: &str, store: &str) -> Self {
+        match (value.get(cache), value.get(store)) {
+            (Some(_), _) => Self::Cache,
+            (None, Some(_)) => Self::Store,
+            (None, None) => Self::Tasks,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Experiment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let read = match is_of_cache(&value) {
-            true => serde_json::from_value(value).map(Self::Cache),
-            false => serde_json::from_value(value).map(Self::Tasks),
+        let read = match Program::of_cell(&value) {
+            Program::Tasks => serde_json::from_value(value).map(Self::Tasks),
+            Program::Cache => serde_json::from_value(value).map(Self::Cache),
+            Program::Store => serde_json::from_value(value).map(Self::Store),
         };
         read.map_err(de::Error::custom)
     }
@@ -183,9 +227,10 @@ impl<'de> Deserialize<'de> for Experiment {
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let read = match value.get("latency").is_some() {
-            true => serde_json::from_value(value).map(Self::Cache),
-            false => serde_json::from_value(value).map(Self::Tasks),
+        let read = match Program::of_result(&value) {
+            Program::Tasks => serde_json::from_value(value).map(Self::Tasks),
+            Program::Cache => serde_json::from_value(value).map(Self::Cache),
+            Program::Store => serde_json::from_value(value).map(Self::Store),
         };
         read.map_err(de::Error::custom)
     }
@@ -207,8 +252,11 @@ mod tests {
         assert!(said.contains("or false"), "{said}");
         let cache = Experiment::read(r#"{"placement":"tor","selector":"hot-cold"}"#).unwrap();
         assert!(matches!(cache, Experiment::Cache(_)));
+        let store = Experiment::read(r#"{"system":"follower-lease","zipf":0.99}"#).unwrap();
+        assert!(matches!(&store, Experiment::Store(cell) if cell.clients == 300));
         assert_ne!(tasks.version(), cache.version());
-        for experiment in [tasks, cache, flat] {
+        assert_ne!(tasks.version(), store.version());
+        for experiment in [tasks, cache, flat, store] {
             let text = serde_json::to_string(&experiment.with_seed(9)).unwrap();
             let back: Experiment = serde_json::from_str(&text).unwrap();
             assert_eq!((back.seed(), &back), (9, &experiment.with_seed(9)));
@@ -220,10 +268,14 @@ mod tests {
 
     #[test]
     fn outcomes_come_back_to_the_bit() {
-        let cell = netrs::Cell { placement: netrs::Placement::Tor, requests: 1_000, ..netrs::Cell::default() };
-        let outcome = Experiment::from(cell).run().unwrap().deterministic();
-        let back: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
-        assert_eq!(back, outcome);
-        assert_eq!((outcome.events() > 1_000, matches!(back, Outcome::Cache(_))), (true, true));
+        let cache = netrs::Cell { placement: netrs::Placement::Tor, requests: 1_000, ..netrs::Cell::default() };
+        let store = flair::Cell { clients: 10, keys: 100, warmup_ms: 5, duration_ms: 20, ..flair::Cell::default() };
+        let outcomes = [Experiment::from(cache), store.into()].map(|cell| cell.run().unwrap().deterministic());
+        assert!(matches!(outcomes, [Outcome::Cache(_), Outcome::Store(_)]));
+        for outcome in outcomes {
+            let back: Outcome = serde_json::from_str(&serde_json::to_string(&outcome).unwrap()).unwrap();
+            assert_eq!(back, outcome);
+            assert!(outcome.events() > 1_000);
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! | `differences` | differences from the papers, and why, for the report |
 //! | [`findings`] | rows with verdicts, estimates over seeds, and plots, as data, independent of the simulator |
 //! | [`netrs`] | one run of replica selection in a network |
+//! | [`flair`] | one run of a store |
 //! | [`calibration`] | every constant that stands for the papers' hardware or software, with its reason |
 
 pub mod calibration;
@@ -17,6 +18,7 @@ mod differences;
 pub mod experiment;
 pub mod figures;
 pub mod findings;
+pub mod flair;
 pub mod netrs;
 
 mod schemes;

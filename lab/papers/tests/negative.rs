@@ -75,6 +75,7 @@ fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
     match case.cell {
         Experiment::Tasks(_) => Outcome::Tasks(drawn(random)),
         Experiment::Cache(_) => Outcome::Cache(drawn_of_cache(random)),
+        Experiment::Store(_) => unreachable!("no figure has these cells"),
     }
 }
 

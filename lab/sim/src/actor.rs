@@ -32,9 +32,14 @@ pub trait Actor: Any {
     /// An event on a link ([`Context::drive_replica`]).
     fn link(&mut self, _context: &mut Context<'_>, _link: Link, _event: LinkEvent<'_>) {}
 
-    /// Time to decide about this datagram before [`Actor::datagram`] is called, one datagram at a time: the cost of a
-    /// single-threaded scheduler.
+    /// Time that one of its threads ([`crate::World::set_threads`]) works on this datagram before [`Actor::datagram`] is
+    /// called.
     fn cost(&self, _from: SocketAddr, _datagram: &[u8]) -> Nanos {
+        0
+    }
+
+    /// The same for a message of a link.
+    fn message_cost(&self, _message: &[u8]) -> Nanos {
         0
     }
 }

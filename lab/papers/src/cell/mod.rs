@@ -10,11 +10,12 @@ mod memory;
 mod meter;
 mod midflight;
 mod passes;
-mod percentiles;
+pub(crate) mod percentiles;
 mod run;
 mod sampled;
 mod site;
 mod sparrow;
+pub(crate) mod testbed;
 
 pub use jobs::{DrawnJob, DrawnTask, Jobs};
 pub use meter::{Meter, Sample};

@@ -45,25 +45,25 @@ impl Percentiles {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     histogram: Histogram<u64>,
     sum_ns: u128,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Longer times count as one hour. Three digits within these bounds cannot fail.
         #[allow(clippy::expect_used, reason = "constant bounds")]
         let histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are in order");
         Self { histogram, sum_ns: 0 }
     }
 
-    pub(super) fn record(&mut self, ns: u64) {
+    pub(crate) fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
         self.sum_ns += u128::from(ns);
     }
 
-    pub(super) fn percentiles(&self) -> Percentiles {
+    pub(crate) fn percentiles(&self) -> Percentiles {
         let count = self.histogram.len();
         if count == 0 {
             return Percentiles::default();

@@ -1,6 +1,6 @@
 //! Hardware of a Midflight cell: costs of its hosts, links and switches.
 
-use super::sparrow::{hardware, host};
+use super::testbed::{hardware, host};
 use super::{Linux, Load};
 use crate::calibration::*;
 use midflight_endpoint::Nanos;

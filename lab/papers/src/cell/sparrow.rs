@@ -1,13 +1,14 @@
 //! A cell of Sparrow: its world.
 
 use super::closed::Closed;
+use super::testbed::{hardware, host};
 use super::{Cell, CellError, CellResult, Jobs, Load, Meter, Sampling};
 use crate::calibration::*;
 use crate::schemes::sparrow::{Client, Scheduler, Shared, Thread, Worker, books};
 use midflight_baselines::sparrow::{self, ClientConfig, RetryConfig, SchedulerConfig, WorkerConfig};
 use midflight_sim::Actor;
 use midflight_sim::Place;
-use midflight_sim::{Faults, Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, Topology, World};
+use midflight_sim::{Faults, HostId, World};
 use rand::RngExt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -16,27 +17,6 @@ use std::rc::Rc;
 const RETRY: RetryConfig = RetryConfig { first: 1_000_000_000, tries: 10 };
 /// Poll interval of slots without probing, as for Bolt's executors.
 const POLL_NS: u64 = 50_000;
-
-pub(super) fn hardware() -> Hardware {
-    let link = LinkConfig { latency: WAY_NS, bits_per_second: LINK_BITS_PER_SECOND };
-    let switch = SwitchConfig {
-        pass: PASS_NS,
-        packets_per_second: SWITCH_PACKETS_PER_SECOND,
-        queue: 4_096,
-        recirculation: RECIRCULATION_NS,
-    };
-    Hardware { topology: Topology::Star, link, trunk: link, switch }
-}
-
-pub(super) fn host() -> HostConfig {
-    HostConfig {
-        lanes: NODE_THREADS,
-        send: SEND_NS,
-        receive: RECEIVE_NS,
-        receive_jitter: RECEIVE_JITTER_NS,
-        ..HostConfig::default()
-    }
-}
 
 /// Runs until idle or the cell's time is over; slots without probing poll forever.
 pub(super) fn run_out(cell: &Cell, world: &mut World, is_open: impl Fn(&World) -> bool) {

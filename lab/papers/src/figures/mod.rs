@@ -72,6 +72,7 @@ impl Figure {
             match outcome {
                 Outcome::Tasks(result) => tasks.push(case, result),
                 Outcome::Cache(result) => cache.push(case, result),
+                Outcome::Store(_) => {} // of no figure
             }
         }
         match self.reduce {

@@ -11,9 +11,9 @@ use std::rc::Rc;
 
 /// Starts a switch with this set, by the asic engine or the soft one. The world draws the set's incarnation at each
 /// start.
-pub fn add_switch(world: &mut World, config: StoreConfig, set: NewSet, is_asic: bool) -> NodeId {
+pub fn add_switch(world: &mut World, place: Place, config: StoreConfig, set: NewSet, is_asic: bool) -> NodeId {
     world.add_actor(
-        Place::Apart,
+        place,
         Box::new(move |birth: &mut Birth| {
             let drawn = birth.random.random_range(1..=u64::MAX);
             let set = NewSet { incarnation: if planted(132) { 1 } else { drawn }, ..set.clone() };

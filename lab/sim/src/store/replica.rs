@@ -48,6 +48,13 @@ impl ReplicaActor {
         self.replica.as_deref().ok()
     }
 
+    /// The next datagram has left so many behind it.
+    pub fn begin_turn(&mut self, waiting: u64) {
+        if let Ok(replica) = &mut self.replica {
+            replica.begin_turn(waiting);
+        }
+    }
+
     fn turn(&mut self, context: &mut Context<'_>, input: impl FnOnce(&mut Replica, &mut Context<'_>)) {
         let Ok(replica) = &mut self.replica else { return };
         input(replica, context);

@@ -41,6 +41,12 @@ impl Context<'_> {
         self.core.addresses.of(self.node)
     }
 
+    /// Datagrams that have arrived and are not handled yet: its threads work on them, or they wait ([`crate::Actor::cost`]).
+    #[must_use]
+    pub fn undecided(&self) -> u32 {
+        self.core.nodes[self.node.index()].undecided
+    }
+
     /// The node at an address, if it is in this world.
     #[must_use]
     pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {

@@ -44,6 +44,8 @@ pub(super) struct Disk {
     writing: usize,
     times: DiskTimes,
     condition: DiskCondition,
+    /// Keeps nothing, and takes no time.
+    is_volatile: bool,
     random: Pcg64,
 }
 
@@ -55,6 +57,7 @@ impl Disk {
             writing: 0,
             times: DiskTimes::default(),
             condition: DiskCondition::Healthy,
+            is_volatile: false,
             random: stream(seed, Purpose::Disk, u64::from(node.0)),
         }
     }
@@ -136,6 +139,11 @@ fn apply(files: &mut BTreeMap<File, Vec<u8>>, change: &Change) {
 
 impl WorldState {
     pub(super) fn persist(&mut self, node: NodeId, batch: Persist) {
+        let at = &self.nodes[node.index()];
+        if at.disk.is_volatile {
+            let event = Event::Persisted { node, life: at.life, batch: batch.id };
+            return self.schedule(self.now, event);
+        }
         self.nodes[node.index()].disk.batches.push(batch);
         self.write_to_disk(node);
     }
@@ -153,6 +161,11 @@ impl World {
     /// Sets a node's disk latencies.
     pub fn set_disk(&mut self, node: NodeId, times: DiskTimes) {
         self.core.nodes[node.index()].disk.times = times;
+    }
+
+    /// Makes a node's disk memory: writes take no time, and a restarted process finds no files.
+    pub fn set_volatile(&mut self, node: NodeId) {
+        self.core.nodes[node.index()].disk.is_volatile = true;
     }
 
     /// The durable files of a node.

@@ -56,6 +56,8 @@ struct End {
     arriving: u64,
     bytes: usize,
     last: Nanos,
+    /// When its messages so far will have been worked on.
+    worked: Nanos,
     is_awaited: bool,
 }
 
@@ -73,7 +75,15 @@ enum What {
     Attempt,
     Up,
     Broken,
-    Message { number: u64, bytes: Vec<u8> },
+    Message {
+        number: u64,
+        bytes: Vec<u8>,
+    },
+    /// A message that the node has worked on.
+    Worked {
+        number: u64,
+        bytes: Vec<u8>,
+    },
     Room,
 }
 
@@ -309,9 +319,10 @@ impl World {
             What::Attempt => self.core.make_link(ends),
             What::Up if is_present => self.link_up(ends, end),
             What::Broken if is_present => self.link_broken(ends, end),
-            What::Message { number, bytes } if is_present => self.link_message(ends, end, number, &bytes),
+            What::Message { number, bytes } if is_present => self.link_work(ends, end, number, bytes),
+            What::Worked { number, bytes } if is_present => self.link_message(ends, end, number, &bytes),
             What::Room if is_present => self.tell(ends, end, LinkEvent::Room),
-            What::Up | What::Broken | What::Message { .. } | What::Room => {}
+            What::Up | What::Broken | What::Message { .. } | What::Worked { .. } | What::Room => {}
         }
     }
 
@@ -330,6 +341,20 @@ impl World {
         (state.is_open, state.is_broken) = (false, true);
         self.tell_of(ends, end, link, LinkEvent::Broken);
         self.core.attempt(ends);
+    }
+
+    /// A thread of the node works on a message. A link's messages keep their order.
+    fn link_work(&mut self, ends: Ends, end: usize, number: u64, bytes: Vec<u8>) {
+        let node = node_of(ends, end).index();
+        let cost = self.actors[node].as_ref().map_or(0, |actor| actor.message_cost(&bytes));
+        if cost == 0 {
+            return self.link_message(ends, end, number, &bytes);
+        }
+        let worked = self.core.nodes[node].work(self.core.now, cost);
+        let state = &mut self.core.pair(ends).ends[end];
+        state.worked = state.worked.max(worked);
+        let at = state.worked;
+        self.core.travel(at, ends, end, What::Worked { number, bytes });
     }
 
     fn link_message(&mut self, ends: Ends, end: usize, number: u64, bytes: &[u8]) {

@@ -107,6 +107,11 @@ impl World {
         self.core.sink.as_deref().and_then(|sink| (sink as &dyn Any).downcast_ref())
     }
 
+    /// The same, to change it.
+    pub fn sink_mut<T: Sink>(&mut self) -> Option<&mut T> {
+        self.core.sink.as_deref_mut().and_then(|sink| (sink as &mut dyn Any).downcast_mut())
+    }
+
     /// Adds a node whose processes `factory` creates. The first starts now.
     ///
     /// # Panics
@@ -127,7 +132,8 @@ impl World {
             wanted: NEVER,
             scheduled: NEVER,
             held: None,
-            decided: 0,
+            thread: 0,
+            threads: Box::default(),
             undecided: 0,
             datagram_max: usize::MAX,
             network: stream(Purpose::Network),
@@ -137,6 +143,15 @@ impl World {
         self.actors.push(None);
         self.begin(id);
         id
+    }
+
+    /// Sets how many datagrams and messages the node's processes work on at a time, if these have costs; 1 by default.
+    ///
+    /// # Panics
+    /// If that is none.
+    pub fn set_threads(&mut self, node: NodeId, threads: usize) {
+        assert!(threads > 0, "a process has a thread");
+        self.core.nodes[node.index()].threads = vec![0; threads - 1].into();
     }
 
     /// Shows the datagrams that pass this node's switch to the node ([`Actor::passing`]).
@@ -275,9 +290,8 @@ impl World {
             self.core.network.counters.receive_buffer_full += 1;
             return self.core.packets.free(packet, None);
         }
-        node.decided = node.decided.max(self.core.now) + cost;
         node.undecided += 1;
-        let (at, life) = (node.decided, node.life);
+        let (at, life) = (node.work(self.core.now, cost), node.life);
         self.core.schedule(at, Event::Decided { packet, life });
     }
 
@@ -353,6 +367,12 @@ impl World {
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.core.now
+    }
+
+    /// The first address of the node with this number, which may not have been added yet.
+    #[must_use]
+    pub fn home(number: u32) -> SocketAddr {
+        NodeId(number).home()
     }
 
     /// A node's address.

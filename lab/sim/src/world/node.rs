@@ -38,8 +38,10 @@ pub(super) struct Node {
     pub(super) scheduled: Nanos,
     /// Events held while it is paused, in order.
     pub(super) held: Option<Vec<Event>>,
-    /// When its lane will have handled all datagrams that have arrived.
-    pub(super) decided: Nanos,
+    /// When its first thread will have handled what it has taken.
+    pub(super) thread: Nanos,
+    /// The same of its other threads.
+    pub(super) threads: Box<[Nanos]>,
     pub(super) undecided: u32,
     /// Larger datagrams are lost on the path to it and from it.
     pub(super) datagram_max: usize,
@@ -49,9 +51,18 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// The next free thread works for `cost`; returns when it is done.
+    pub(super) fn work(&mut self, now: Nanos, cost: Nanos) -> Nanos {
+        let free =
+            self.threads.iter_mut().fold(&mut self.thread, |free, other| if *other < *free { other } else { free });
+        *free = now.max(*free) + cost;
+        *free
+    }
+
     pub(super) fn next_life(&mut self) -> Vec<Event> {
         self.life += 1;
-        (self.wanted, self.scheduled, self.decided, self.undecided) = (NEVER, NEVER, 0, 0);
+        (self.wanted, self.scheduled, self.thread, self.undecided) = (NEVER, NEVER, 0, 0);
+        self.threads.fill(0);
         self.held.take().unwrap_or_default()
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use midflight_papers::cell::CellResult;
 use midflight_papers::experiment::Outcome;
 use midflight_papers::findings::Estimate;
-use midflight_papers::netrs;
+use midflight_papers::{flair, netrs};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
@@ -39,22 +39,40 @@ const CACHE: [Column<netrs::CellResult>; 8] = [
     ("waited", |result| result.waited as f64),
     ("events", |result| result.events as f64),
 ];
-/// Columns on stdout, with their units; for tasks, and for the cache.
-const SHOWN: [[(&str, &str); 4]; 2] = [
+const STORE: [Column<flair::CellResult>; 10] = [
+    ("per_second", |result| result.per_second),
+    ("read_mean_us", |result| result.reads.mean_ms * 1e3),
+    ("read_p50_us", |result| result.reads.at(0.5) * 1e3),
+    ("read_p99_us", |result| result.reads.at(0.99) * 1e3),
+    ("write_mean_us", |result| result.writes.mean_ms * 1e3),
+    ("by_leader", |result| result.shares.by_leader),
+    ("unstable", |result| result.shares.unstable),
+    ("redirected", |result| result.shares.redirected),
+    ("failed", |result| result.failed as f64),
+    ("events", |result| result.events as f64),
+];
+/// Columns on stdout, with their units; for tasks, the cache and the store.
+const SHOWN: [[(&str, &str); 4]; 3] = [
     [("delay_p50_us", "us"), ("delay_p95_us", "us"), ("delay_p99_us", "us"), ("started_per_s", "1/s")],
     [("latency_mean_ms", "ms"), ("latency_p95_ms", "ms"), ("latency_p99_ms", "ms"), ("rsnodes", "operators")],
+    [("per_second", "1/s"), ("read_mean_us", "us"), ("read_p99_us", "us"), ("by_leader", "share")],
 ];
 
 fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     match outcome {
         Outcome::Tasks(result) => TASKS.iter().map(|(name, of)| (*name, of(result))).collect(),
         Outcome::Cache(result) => CACHE.iter().map(|(name, of)| (*name, of(result))).collect(),
+        Outcome::Store(result) => STORE.iter().map(|(name, of)| (*name, of(result))).collect(),
     }
 }
 
 /// All cells of a sweep are of one program.
 fn shown(kept: &[Kept]) -> [(&'static str, &'static str); 4] {
-    SHOWN[usize::from(matches!(kept.first().map(|one| &one.result), Some(Outcome::Cache(_))))]
+    SHOWN[match kept.first().map(|one| &one.result) {
+        Some(Outcome::Tasks(_)) | None => 0,
+        Some(Outcome::Cache(_)) => 1,
+        Some(Outcome::Store(_)) => 2,
+    }]
 }
 
 /// In `kept`, a point's seeds are adjacent.

@@ -8,7 +8,7 @@ use super::rogue;
 use super::trial::{ClientSpec, FaultKind, Mode, Party, SetSpec, Trial, late};
 use crate::check::{Checked, Mutant, Places, Subject, TrialRun, add_attacker};
 use crate::store::{Ask, Late, Load, Order, nodes};
-use crate::{Action, DiskCondition, NodeId, World};
+use crate::{Action, DiskCondition, NodeId, Place as AnyPlace, World};
 use midflight_dataplane::store::{NewSet, Policy, StoreConfig};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_store::client::ClientConfig;
@@ -46,7 +46,7 @@ impl Subject for StoreSubject {
         let switches: Vec<NodeId> = (0..trial.switches)
             .map(|_| {
                 let set = new_set(&trial.set, &replicas);
-                nodes::add_switch(&mut world, bounds(&trial.set), set, trial.set.is_asic)
+                nodes::add_switch(&mut world, AnyPlace::Apart, bounds(&trial.set), set, trial.set.is_asic)
             })
             .collect();
         let at: Vec<SocketAddr> = switches.iter().map(|switch| world.address(*switch)).collect();

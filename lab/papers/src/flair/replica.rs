@@ -1,0 +1,74 @@
+//! A replica on a machine of the testbed: each request and each replicated entry takes one of its threads for a time.
+
+use super::costs::Costs;
+use midflight_endpoint::{Link, Nanos};
+use midflight_sim::store::ReplicaActor;
+use midflight_sim::{Actor, Context, LinkEvent, Wake};
+use midflight_store::replica::Replica;
+use midflight_wire::store::{Operation, Request};
+use std::any::Any;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use zerocopy::FromBytes;
+
+/// Factor on a replica's costs, in thousandths. 0 while the keys are written.
+pub(super) type Pace = Rc<Cell<u64>>;
+
+pub(super) struct Machine {
+    pub(super) actor: ReplicaActor,
+    pub(super) costs: Costs,
+    pub(super) pace: Pace,
+    pub(super) threads: usize,
+}
+
+impl Machine {
+    pub(super) fn replica(&self) -> Option<&Replica> {
+        self.actor.replica()
+    }
+
+    fn at_pace(&self, cost: Nanos) -> Nanos {
+        cost * self.pace.get() / 1_000
+    }
+}
+
+impl Actor for Machine {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.actor.start(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        // What others than the threads hold waits, and is the load that the replica reports.
+        self.actor.begin_turn(u64::from(context.undecided()).saturating_sub(self.threads as u64));
+        self.actor.datagram(context, from, datagram);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        self.actor.wake(context, wake);
+    }
+
+    fn persisted(&mut self, context: &mut Context<'_>, batch: u64) {
+        self.actor.persisted(context, batch);
+    }
+
+    fn link(&mut self, context: &mut Context<'_>, link: Link, event: LinkEvent<'_>) {
+        self.actor.link(context, link, event);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        self.actor.command(context, command);
+    }
+
+    fn cost(&self, _from: SocketAddr, datagram: &[u8]) -> Nanos {
+        let Ok((request, _)) = Request::ref_from_prefix(datagram) else { return 0 };
+        match request.header.operation {
+            operation if operation == u8::from(Operation::Read) => self.at_pace(self.costs.read),
+            operation if operation == u8::from(Operation::Write) => self.at_pace(self.costs.write),
+            _ => 0,
+        }
+    }
+
+    fn message_cost(&self, message: &[u8]) -> Nanos {
+        self.at_pace(self.costs.of_message(message.len()))
+    }
+}

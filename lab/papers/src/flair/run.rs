@@ -1,0 +1,339 @@
+//! The world of a cell, and what is measured in it.
+
+use super::cell::{BUCKET_MS, Cell, CellError, CellResult, FaultKind, Shares, System};
+use super::costs::Costs;
+use super::replica::{Machine, Pace};
+use super::users::{Order, Record, Users, Workload};
+use crate::calibration::NODE_THREADS;
+use crate::cell::percentiles::Recorder;
+use crate::cell::testbed::{hardware, host};
+use midflight_dataplane::store::{NewSet, SetStats, StoreConfig};
+use midflight_endpoint::{MS, Nanos, SECOND};
+use midflight_sim::store::{ReplicaActor, SwitchActor, add_switch as add_store_switch};
+use midflight_sim::{Action, Actor, Birth, Faults, Happening, HostConfig, NodeId, Place, Sink, World};
+use midflight_store::client::{Client, ClientConfig};
+use midflight_store::replica::{Member, Replica, ReplicaConfig, Role, Timing};
+use rand::RngExt;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+const SET: u16 = 1;
+/// The paper's machines with clients.
+const MACHINES: u32 = 10;
+/// The store elects a leader, and its keys are written, within this simulated time.
+const READY: Nanos = 60 * SECOND;
+
+/// Runs a cell.
+///
+/// # Errors
+/// If it is invalid, or the store does not begin.
+pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let began = Instant::now();
+    let mut site = Site::build(cell);
+    site.load()?;
+    site.measure(cell);
+    let result = site.result(cell);
+    Ok(CellResult { wall_ms: began.elapsed().as_secs_f64() * 1e3, ..result })
+}
+
+/// A store and its clients.
+struct Site {
+    world: World,
+    switch: NodeId,
+    replicas: Vec<NodeId>,
+    paces: Vec<Pace>,
+    machines: Vec<NodeId>,
+    /// Counts at the end of the warm-up.
+    before: Counts,
+}
+
+/// Counts of reads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    served: u64,
+    by_leader: u64,
+    refused: u64,
+    turned_back: u64,
+    leader_only: u64,
+}
+
+impl Site {
+    fn build(cell: &Cell) -> Self {
+        let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware());
+        let addresses: Vec<SocketAddr> = (1..=u32::from(cell.replicas)).map(World::home).collect();
+        let switch = add_switch(&mut world, cell, &addresses);
+        let at = world.address(switch);
+        let members: Vec<Member> = (0..)
+            .zip(&addresses)
+            .map(|(slot, &at)| Member { id: slot + 1, slot: slot as u8, address: at, links: at })
+            .collect();
+        let paces: Vec<Pace> = members.iter().map(|_| Pace::default()).collect();
+        let replicas = members
+            .iter()
+            .zip(&paces)
+            .map(|(own, pace)| add_replica(&mut world, cell, own, &members, at, pace))
+            .collect();
+        let machines = MACHINES.min(cell.clients);
+        let machines = (0..machines).map(|place| add_machine(&mut world, cell, place, machines, at)).collect();
+        world.set_sink(Box::new(Measured::default()));
+        Self { world, switch, replicas, paces, machines, before: Counts::default() }
+    }
+
+    /// Waits until all keys are written, which costs nothing. Then requests take their time.
+    fn load(&mut self) -> Result<(), CellError> {
+        let all = self.machines.len();
+        let is_loaded = |world: &World| world.sink::<Measured>().is_some_and(|measured| measured.loaded == all);
+        if !self.world.run(READY, is_loaded) {
+            return Err(CellError::NotReady(READY / SECOND));
+        }
+        self.paces.iter().for_each(|pace| pace.set(1_000));
+        Ok(())
+    }
+
+    fn measure(&mut self, cell: &Cell) {
+        let start = self.world.now();
+        let at = |ms: u64| start + ms * MS;
+        if let Some(measured) = self.world.sink_mut::<Measured>() {
+            *measured =
+                Measured { start, from: at(cell.warmup_ms), is_over_time: cell.fault.is_some(), ..Measured::default() };
+        }
+        let (leader, follower) = self.roles();
+        self.paces[follower].set(1_000 + u64::from(cell.slower_per_mille));
+        for &machine in &self.machines {
+            self.world.at(start, Action::command(machine, Order::Begin));
+        }
+        if let Some(fault) = cell.fault {
+            let node = match fault.kind {
+                FaultKind::Switch => self.switch,
+                FaultKind::Leader => self.replicas[leader],
+                FaultKind::Follower => self.replicas[follower],
+            };
+            self.world.at(at(fault.at_ms), Action::Crash(node));
+            if fault.kind == FaultKind::Switch {
+                self.world.at(at(fault.at_ms), Action::Restart(node));
+            }
+        }
+        self.world.run(at(cell.warmup_ms), |_| false);
+        self.before = self.counts();
+        self.world.run(at(cell.duration_ms), |_| false);
+    }
+
+    fn replica(&self, place: usize) -> Option<&Replica> {
+        self.world.actor::<Machine>(self.replicas[place])?.replica()
+    }
+
+    /// Places of the leader and of the first follower.
+    fn roles(&self) -> (usize, usize) {
+        let leads = |place: &usize| self.replica(*place).is_some_and(|replica| replica.status(0).role == Role::Leader);
+        let leader = (0..self.replicas.len()).find(leads).unwrap_or(0);
+        (leader, usize::from(leader == 0).min(self.replicas.len() - 1))
+    }
+
+    fn counts(&self) -> Counts {
+        let set: Option<SetStats> =
+            self.world.actor::<SwitchActor>(self.switch).and_then(|switch| switch.stats().present().next().copied());
+        let of_switch = set.map_or_else(Counts::default, |set| Counts {
+            turned_back: set.turned_back,
+            leader_only: set.leader_only,
+            ..Counts::default()
+        });
+        let replicas = (0..self.replicas.len()).filter_map(|place| self.replica(place));
+        replicas.map(Replica::counters).fold(of_switch, |counts, replica| Counts {
+            served: counts.served + replica.reads_served,
+            by_leader: counts.by_leader + replica.reads_as_leader,
+            refused: counts.refused + replica.reads_refused,
+            ..counts
+        })
+    }
+
+    fn result(&mut self, cell: &Cell) -> CellResult {
+        let (before, after) = (self.before, self.counts());
+        let served = after.served.saturating_sub(before.served).max(1) as f64;
+        let share = |after: u64, before: u64| after.saturating_sub(before) as f64 / served;
+        let is_flair = cell.system == System::Flair;
+        let shares = Shares {
+            by_leader: share(after.by_leader, before.by_leader),
+            unstable: if is_flair { share(after.leader_only, before.leader_only) } else { 0.0 },
+            redirected: share(after.refused + after.turned_back, before.refused + before.turned_back),
+        };
+        let events = self.world.events();
+        let measured = self.world.sink_mut::<Measured>().map(std::mem::take).unwrap_or_default();
+        let seconds = (cell.duration_ms - cell.warmup_ms) as f64 / 1e3;
+        let (reads, writes) = (measured.reads.percentiles(), measured.writes.percentiles());
+        let bucket_s = BUCKET_MS as f64 / 1e3;
+        CellResult {
+            per_second: (reads.count + writes.count) as f64 / seconds,
+            reads,
+            writes,
+            shares,
+            over_time: measured.buckets.iter().map(|&count| count as f64 / bucket_s).collect(),
+            failed: measured.failed,
+            events,
+            wall_ms: 0.0,
+        }
+    }
+}
+
+fn add_switch(world: &mut World, cell: &Cell, replicas: &[SocketAddr]) -> NodeId {
+    let config = StoreConfig { sets: 1, kgroup_bits: cell.kgroup_bits.into(), ..StoreConfig::default() };
+    let set = NewSet {
+        number: SET,
+        incarnation: 0, // drawn at each start
+        lease_ns: Timing::default().session_lease,
+        kgroup_bits: cell.kgroup_bits,
+        reply_check: cell.reply_check,
+        policy: cell.policy,
+        replicas: replicas.to_vec(),
+    };
+    add_store_switch(world, Place::Switch(0), config, set, false)
+}
+
+fn add_replica(
+    world: &mut World,
+    cell: &Cell,
+    own: &Member,
+    members: &[Member],
+    switch: SocketAddr,
+    pace: &Pace,
+) -> NodeId {
+    let mut config = ReplicaConfig::new(1, SET, own.id, members.to_vec(), vec![switch], 0);
+    config.founds = true;
+    config.mode = cell.system.mode();
+    config.kgroup_bits = cell.kgroup_bits;
+    config.store_bytes = STORE_BYTES;
+    let (costs, pace) = (Costs::of(members.len() == 1), pace.clone());
+    // The original Raft handles events in one thread.
+    let threads = if cell.system == System::Raft { 1 } else { NODE_THREADS as usize };
+    let host = world.add_host(host());
+    let node = world.add_actor(
+        Place::Host(host),
+        Box::new(move |birth: &mut Birth| {
+            let config = ReplicaConfig { seed: birth.random.random(), ..config.clone() };
+            let replica = Replica::new(config, std::mem::take(&mut birth.files), birth.now);
+            let actor = ReplicaActor::new(replica.map_err(|error| error.to_string()));
+            Box::new(Machine { actor, costs, pace: pace.clone(), threads }) as Box<dyn Actor>
+        }),
+    );
+    world.set_volatile(node);
+    world.set_threads(node, threads);
+    node
+}
+
+/// The largest that a replica takes.
+const STORE_BYTES: usize = 512 << 20;
+
+fn add_machine(world: &mut World, cell: &Cell, place: u32, machines: u32, switch: SocketAddr) -> NodeId {
+    let bound = |place: u32| cell.clients * place / machines;
+    let clients = bound(place)..bound(place + 1);
+    let workload = Workload::of(cell);
+    let host: HostConfig = host();
+    let host = world.add_host(host);
+    world.add_actor(
+        Place::Host(host),
+        Box::new(move |birth: &mut Birth| {
+            let config =
+                ClientConfig { lanes: clients.len(), ..ClientConfig::new(vec![switch], SET, birth.random.random()) };
+            let client = Client::new(config, birth.now).expect("`Cell::check` bounds a machine's clients");
+            Box::new(Users::new(client, workload.clone(), clients.clone(), place, machines)) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// What is measured.
+struct Measured {
+    loaded: usize,
+    start: Nanos,
+    /// End of the warm-up.
+    from: Nanos,
+    reads: Recorder,
+    writes: Recorder,
+    failed: u64,
+    is_over_time: bool,
+    buckets: Vec<u64>,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        let (reads, writes) = (Recorder::new(), Recorder::new());
+        Self { loaded: 0, start: 0, from: 0, reads, writes, failed: 0, is_over_time: false, buckets: Vec::new() }
+    }
+}
+
+impl Sink for Measured {
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
+        match happening.of() {
+            Some(Record::Loaded) => self.loaded += 1,
+            Some(&Record::Ended { is_read, took, failed }) => {
+                if failed {
+                    self.failed += 1;
+                    return;
+                }
+                if self.is_over_time {
+                    let bucket = ((at - self.start) / (BUCKET_MS * MS)) as usize;
+                    self.buckets.resize(self.buckets.len().max(bucket + 1), 0);
+                    self.buckets[bucket] += 1;
+                }
+                if at >= self.from {
+                    let recorder = if is_read { &mut self.reads } else { &mut self.writes };
+                    recorder.record(took);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::Fault;
+    use super::*;
+
+    fn small(system: System) -> Cell {
+        let replicas = if system == System::Unreplicated { 1 } else { 3 };
+        Cell { system, replicas, clients: 40, keys: 1_000, warmup_ms: 20, duration_ms: 40, ..Cell::default() }
+    }
+
+    #[test]
+    fn every_system_serves_and_a_run_is_repeated_exactly() {
+        for system in [System::Flair, System::FollowerLease, System::LeaderLease, System::Raft, System::Unreplicated] {
+            let first = run(&small(system)).unwrap().deterministic();
+            assert!(first.per_second > 1_000.0 && first.failed == 0, "{system:?}: {first:?}");
+            assert_eq!(first, run(&small(system)).unwrap().deterministic(), "{system:?}");
+        }
+    }
+
+    /// Three replicas answer 3 / 7 of what seven do in the paper.
+    #[test]
+    fn a_store_that_nobody_writes_reaches_the_capacity_of_its_threads() {
+        let cell = Cell { reads: 1.0, clients: 700, warmup_ms: 20, duration_ms: 40, ..small(System::Flair) };
+        let result = run(&cell).unwrap();
+        assert!((result.per_second / (5.4e6 * 3.0 / 7.0) - 1.0).abs() < 0.03, "{}", result.per_second);
+        assert!((result.shares.by_leader - 1.0 / 3.0).abs() < 0.02, "{:?}", result.shares);
+        let slower = run(&Cell { slower_per_mille: 1_000, ..cell }).unwrap();
+        assert!(slower.per_second < 0.9 * result.per_second, "{}", slower.per_second);
+    }
+
+    #[test]
+    fn an_idle_store_takes_a_read_and_the_way_there_and_back() {
+        let cell = Cell { reads: 1.0, clients: 1, warmup_ms: 1, duration_ms: 21, ..small(System::Flair) };
+        let (result, host) = (run(&cell).unwrap(), host());
+        let way = host.send + 2 * hardware().link.latency + hardware().switch.pass + host.receive + host.receive_jitter;
+        let expected = 2 * way + Costs::of(false).read;
+        let mean = result.reads.mean_ms * 1e6;
+        assert!((mean / expected as f64 - 1.0).abs() < 0.1, "{mean} {expected}");
+    }
+
+    #[test]
+    fn a_store_goes_on_after_each_fault() {
+        for kind in [FaultKind::Switch, FaultKind::Leader, FaultKind::Follower] {
+            let fault = Some(Fault { kind, at_ms: 100 });
+            let cell = Cell { reads: 0.99, clients: 4, fault, warmup_ms: 1, duration_ms: 600, ..small(System::Flair) };
+            let over_time = run(&cell).unwrap().over_time;
+            let (before, least, last) =
+                (over_time[1], over_time[2..8].iter().copied().fold(f64::MAX, f64::min), over_time[11]);
+            assert!(least < 0.9 * before && last > 0.5 * before, "{kind:?}: {over_time:?}");
+            assert!(kind == FaultKind::Follower || least == 0.0, "{kind:?}: {over_time:?}");
+        }
+    }
+}
