@@ -39,8 +39,8 @@ _FRAMES = 4
 #: Seconds that the calls of one task may take before those that have not begun are returned: five times the target, so that a worker that
 #: lost its core for a time slice or two keeps them.
 _GIVE_BACK_AFTER = 0.02
-#: Maximum bytes of results sent with the returned calls, so that they fit into a packet.
-_TOLD_BYTES = 1000
+#: Maximum bytes of results sent with the returned calls.
+_TOLD_BYTES = 1 << 20
 #: A call that has had open calls for this many seconds lends its slot, even if Midflight cannot see it wait.
 _LEND_UNSEEN_AFTER = 1.0
 #: Interval of this check.
@@ -274,13 +274,13 @@ class _Worker:
                 self._connection.send_locked(_NOT_BEGUN, 0, number, [begun.to_bytes(4, "little") + self._told()])
 
     def _told(self) -> bytes:
-        """The outcomes of the calls that have ended, if they are short."""
+        """The outcomes of the calls that have ended, unless they are too large."""
         ended = self._results[:]
-        plain = [data for _, data in ended if isinstance(data, bytes)]
-        if not ended or len(plain) < len(ended) or sum(map(len, plain)) + 16 * len(plain) + 13 > _TOLD_BYTES:
+        if not ended:
             return b""
         took = int(1e9 * (time.monotonic() - self._count_since))
-        return b"".join(_entries.result(took, ended))
+        pieces = _entries.result(took, ended)
+        return b"".join(pieces) if sum(map(_length, pieces)) <= _TOLD_BYTES else b""
 
     def _look_at_clients(self, number: int, now: float) -> None:
         if not _core.open_calls():

@@ -12,8 +12,7 @@ use std::time::Instant;
 const ITEMS_MAX: usize = 1 << 16;
 /// Bytes of arguments in the queue; one argument may exceed it.
 const BYTES_MAX: usize = 64 << 20;
-/// Bytes of the pickles of calls that are joined to one task: more, and their results would often not fit into the packet that gives back
-/// what a slow call holds up.
+/// Bytes of the pickles of calls that are joined to one task. More gain nothing.
 const JOINED_BYTES: usize = 3 << 10;
 /// Bytes of padding of an argument that executors fetch.
 const PADDING_MAX: usize = 64;

@@ -13,7 +13,7 @@ use crate::tasks::run_times::RunTimes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::RunKey;
 use midflight_tasks::functions::{Began, COMMAND, EXEC, NOOP, SLEEP, SPIN, function_id};
-use midflight_wire::tasks::{RESULT_MAX, Status};
+use midflight_wire::tasks::Status;
 use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::collections::HashMap;
@@ -77,11 +77,10 @@ impl TaskContext {
     }
 
     /// Tells the client that a part of the task will not begin here: the client may resubmit that part while this task runs on. `part`
-    /// identifies it in at most 1 KiB; longer ones are not sent.
-    pub fn give_back_part(&self, part: Vec<u8>) {
-        if let Some(driver) = self.driver.upgrade().filter(|_| part.len() <= RESULT_MAX) {
-            driver.with(|now, executor, _| executor.give_back_part(now, self.run, part));
-        }
+    /// identifies it. Over 1 KiB, the client fetches it while the task runs; `false`: this executor has no room for it.
+    pub fn give_back_part(&self, part: Vec<u8>) -> bool {
+        let Some(driver) = self.driver.upgrade() else { return false };
+        driver.with(|now, executor, handler| handler.give_back_part(executor, now, self.run, part))
     }
 
     /// Whether the client has cancelled the task. A long function should check this and return an error; returning a value is success.

@@ -43,7 +43,11 @@ impl Client {
                 continue;
             };
             if status == Status::Part && !(planted(97) && completion.attempt > 1) {
-                self.gave_back_part(name, completion.attempt, result);
+                let part = match blob {
+                    Some(blob) => Outcome::ByReference { executor: from, blob },
+                    None => Outcome::Inline(result.to_vec()),
+                };
+                self.gave_back_part(name, completion.attempt, part);
                 self.acks.push(Report::of(from, token, completion), AckState::Part);
                 continue;
             }
@@ -57,11 +61,11 @@ impl Client {
     }
 
     /// Any attempt may return parts, repeatedly; the driver knows which it still needs.
-    fn gave_back_part(&mut self, name: Name, attempt: u8, part: &[u8]) {
+    fn gave_back_part(&mut self, name: Name, attempt: u8, part: Outcome) {
         match self.table.by_name(name).map(|at| self.table.get(at)) {
             Some(record) if record.state != State::Fetching => {
                 self.counters.parts += 1;
-                self.events.push_back(Event::Part { key: record.key(), attempt, part: part.to_vec() });
+                self.events.push_back(Event::Part { key: record.key(), attempt, part });
             }
             _ => self.counters.completions_ignored += 1,
         }

@@ -30,8 +30,8 @@ pub enum Event {
         key: TaskKey,
         /// Number of the attempt, from 1; stays at 255.
         attempt: u8,
-        /// The part, in the function's own encoding.
-        part: Vec<u8>,
+        /// The part, in the function's own encoding. Its executor serves one by reference while the attempt runs.
+        part: Outcome,
     },
     /// A task ended without a result.
     Lost {

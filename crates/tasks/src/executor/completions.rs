@@ -137,7 +137,7 @@ impl Completions {
         prove(token, self.public_name, &mut completion, &mut result);
         let is_part = completion.status == Status::Part as u8;
         let done = Name::expected(token, &completion, if is_part { AckState::Part } else { AckState::Done });
-        let is_fetched = matches!(result, Output::ByReference(_));
+        let is_fetched = !is_part && matches!(result, Output::ByReference(_));
         let fetching = is_fetched.then(|| Name::expected(token, &completion, AckState::Fetching));
         if let Some(&same) = self.names.get(&done) {
             self.give_up(same, report); // the same attempt ran here before: the new result replaces it
@@ -330,7 +330,7 @@ fn prove(token: Token, public_name: u64, completion: &mut Completion, result: &m
 fn settle(kept: &Kept, delivered: bool, report: &mut Report) {
     let counter = if delivered { &mut report.counters.delivered } else { &mut report.counters.given_up };
     *counter += 1;
-    if matches!(kept.result, Output::ByReference(_)) {
+    if kept.completion.status != Status::Part as u8 && matches!(kept.result, Output::ByReference(_)) {
         report.events.push_back(Event::Settled { run: kept.run, delivered });
     }
 }

@@ -121,14 +121,14 @@ impl Executor {
         self.settle(now);
     }
 
-    /// A running task returns a part; the client gets it in a completion.
-    pub fn give_back_part(&mut self, now: Nanos, run: RunKey, part: Vec<u8>) {
+    /// A running task returns a part; the client gets it in a completion. The driver serves one by reference until the run ends.
+    pub fn give_back_part(&mut self, now: Nanos, run: RunKey, part: Output) {
         let Some(held) = self.slots.held(run) else {
             self.report.counters.unknown_finishes += 1;
             return;
         };
         self.report.counters.parts += 1;
-        let end = End { status: Status::Part, result: Output::Inline(part), started: now, ended: now };
+        let end = End { status: Status::Part, result: part, started: now, ended: now };
         self.complete(run, &held, end);
         self.settle(now);
     }

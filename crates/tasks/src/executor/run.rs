@@ -127,7 +127,7 @@ pub struct End {
 pub enum Output {
     /// At most [`midflight_wire::tasks::RESULT_MAX`] bytes.
     Inline(Vec<u8>),
-    /// The driver serves it over TCP until [`Event::Settled`].
+    /// The driver serves it over TCP until [`Event::Settled`]; that of a part, until its run ends.
     ByReference(BlobRef),
 }
 

@@ -100,7 +100,7 @@ impl ExecutorActor {
             context.after(takes / 2, GOES_ON | u64::from(run.slot) << 32 | u64::from(run.run));
         }
         if run.run % 5 == 2 && self.executor.may_wait() {
-            self.executor.give_back_part(context.now(), run, vec![1]);
+            self.executor.give_back_part(context.now(), run, Output::Inline(vec![1]));
         }
     }
 

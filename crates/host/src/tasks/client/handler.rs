@@ -119,6 +119,11 @@ impl ResultHandler {
         }
     }
 
+    fn gave_back(&mut self, key: TaskKey, part: Vec<u8>) {
+        let job = self.jobs.range(..=key.0).next_back();
+        self.parts.extend(job.map(|(&first, of)| (Arc::clone(&of.state), (key.0 - first) as usize, part)));
+    }
+
     /// Keeps the argument of a task until it ends, for executors to fetch.
     fn serve(&mut self, client: &mut Client, key: TaskKey, argument: Arc<Vec<u8>>) {
         let Some((first, expected)) = self.jobs.range_mut(..=key.0).next_back() else { return };
@@ -149,10 +154,14 @@ impl Handler<Client> for ResultHandler {
             Event::Completed { key, status, attempt, result, timing } => {
                 self.completed(client, Completion { key, status, attempt, timing }, result);
             }
-            Event::Part { key, part, .. } => {
-                let job = self.jobs.range(..=key.0).next_back();
-                self.parts.extend(job.map(|(&first, of)| (Arc::clone(&of.state), (key.0 - first) as usize, part)));
-            }
+            Event::Part { key, attempt, part } => match part {
+                Outcome::Inline(part) => self.gave_back(key, part),
+                Outcome::ByReference { executor, blob } => {
+                    let completion = Completion { key, status: Status::Part, attempt, timing: TaskTiming::default() };
+                    // If it is not fetched, the final result says the same.
+                    self.fetches.push(executor.ip(), Fetch { completion, executor, blob });
+                }
+            },
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
             Event::Cancelled { key, how } => self.cancelled(key, how),
             Event::NotCancelled { .. } => {} // its end is still reported
@@ -202,11 +211,16 @@ impl Completion {
 
 impl Fetch {
     pub(crate) fn run(self, fetcher: &Fetcher, places: &Places, driver: &ClientDriver) {
+        let key = self.completion.key;
+        if self.completion.status == Status::Part {
+            let part = fetcher.fetch(self.executor.ip(), &self.blob, places.value_max);
+            let part = part.inspect_err(|error| tracing::debug!("a part was not fetched: {error}"));
+            return driver.with(|_, _, handler| part.into_iter().for_each(|part| handler.gave_back(key, part)));
+        }
         let outcome = self.outcome(fetcher, places);
         if let Err(error) = &outcome {
             tracing::warn!("a result was not fetched: {error}");
         }
-        let key = self.completion.key;
         driver.with(|now, client, handler| {
             client.fetched(now, key, outcome.is_ok());
             if let Ok(outcome) = outcome {

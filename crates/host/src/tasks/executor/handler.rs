@@ -47,6 +47,8 @@ pub(crate) struct RunHandler {
     started: Started,
     /// Results kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
+    /// Of parts that running tasks have given back.
+    parts: HashMap<RunKey, BlobLease>,
     overruns: u64,
     /// The running tasks are about to be killed.
     is_ending: bool,
@@ -101,6 +103,7 @@ impl RunHandler {
             running,
             started,
             leases,
+            parts: HashMap::new(),
             overruns: 0,
             is_ending: false,
             #[cfg(test)]
@@ -236,6 +239,7 @@ impl RunHandler {
     fn finish(&mut self, executor: &mut Executor, now: Nanos, run: RunKey, ended: Ended) {
         if !self.running.is_empty() {
             self.running.remove(&run);
+            self.parts.remove(&run);
         }
         if self.is_ending {
             return;
@@ -243,6 +247,13 @@ impl RunHandler {
         self.leases.extend(ended.lease.map(|lease| (run, lease)));
         self.note_time(run, &ended.end);
         executor.finish(now, run, ended.end);
+    }
+
+    pub(crate) fn give_back_part(&mut self, executor: &mut Executor, now: Nanos, run: RunKey, part: Vec<u8>) -> bool {
+        let Ok((part, lease)) = self.runner.keep(Value::Bytes(part), Duration::ZERO) else { return false };
+        self.parts.extend(lease.map(|lease| (run, lease)));
+        executor.give_back_part(now, run, part);
+        true
     }
 
     fn note_overrun(&mut self, run: &Run, ended: &Ended) {

@@ -31,6 +31,8 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Beyond any process; keeps reported sizes from overflowing the sum.
 const OWN_BYTES_MAX: u64 = 1 << 47;
 const BLOBS_MAX: usize = 1024;
+/// Bytes of the number of calls that have begun, in front of their results so far.
+const BEGUN_BYTES: usize = 4;
 
 /// A running worker. Dropping it kills it.
 #[derive(Debug)]
@@ -301,7 +303,15 @@ impl Process {
                 from::LOADED => self.loaded(&body).ok_or(ChannelError::InvalidAnswer)?,
                 // Without an earlier task, no imported module can be stale.
                 from::STALE if self.tasks > 1 => return Err(ChannelError::Stale),
-                from::NOT_BEGUN => context.give_back_part(body),
+                from::NOT_BEGUN => {
+                    // Without room for the results so far, what has not begun is given back without them.
+                    let begun = body.first_chunk().map(|begun: &[u8; BEGUN_BYTES]| begun.to_vec());
+                    if !context.give_back_part(body)
+                        && let Some(begun) = begun
+                    {
+                        context.give_back_part(begun);
+                    }
+                }
                 _ => return Err(ChannelError::InvalidAnswer),
             }
         }

@@ -48,9 +48,18 @@ fn t9_a_part_that_is_given_back_ends_nothing() {
     let (key, part) = (keys[0], b"rest".to_vec());
     for attempt in [1, 1, 2] {
         hand.executor_says(&complete(name, attempt, Status::Part, false, &part));
-        assert_eq!(hand.events(), [Event::Part { key, attempt, part: part.clone() }], "each time, of any attempt");
+        assert_eq!(
+            hand.events(),
+            [Event::Part { key, attempt, part: Outcome::Inline(part.clone()) }],
+            "each time, of any attempt"
+        );
         assert_eq!(hand.sent(), [ack(name, AckState::Part as u8)], "not as a completion: its executor keeps that");
     }
+    hand.executor_says(&complete(name, 2, Status::Part, true, blob().as_bytes()));
+    let part = Outcome::ByReference { executor: executor(), blob: blob() };
+    assert_eq!(hand.events(), [Event::Part { key, attempt: 2, part }]);
+    assert_eq!(hand.sent(), [ack(name, AckState::Part as u8)]);
+    let part = b"rest".to_vec();
     assert_eq!(hand.client.open(), 1);
     hand.executor_says(&complete(name, 2, Status::Ok, false, b"value"));
     assert!(matches!(hand.events()[..], [Event::Completed { .. }]));

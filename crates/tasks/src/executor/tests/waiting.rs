@@ -1,7 +1,7 @@
 //! Runs that wait for other tasks lend their slots to spares until they continue.
 
 use super::*;
-use midflight_wire::tasks::SlotKind;
+use midflight_wire::tasks::{BlobRef, SlotKind};
 
 /// An executor without prefetch with up to `waiting` waiting runs. Its ordinary slots are registered.
 fn executor(slots: u32, waiting: u32) -> World {
@@ -185,7 +185,7 @@ fn a_run_that_is_stopped_while_it_waits_waits_no_more() {
 fn a_run_that_gives_back_a_part_goes_on_and_both_are_repeated_until_they_are_acknowledged() {
     let mut world = executor(1, 0);
     let run = world.start(0, 1, 1);
-    world.executor.give_back_part(world.now, run.key, b"rest".to_vec());
+    world.executor.give_back_part(world.now, run.key, Output::Inline(b"rest".to_vec()));
     world.turn();
     assert_eq!(statuses(&world), [Status::Part as u8]);
     assert_eq!((world.executor.running(), world.waits()), (1, vec![]));
@@ -196,9 +196,24 @@ fn a_run_that_gives_back_a_part_goes_on_and_both_are_repeated_until_they_are_ack
     assert_eq!(world.executor.unacknowledged(), 1, "the part only");
     world.deliver(client(1), &ack(1, AckState::Done));
     assert_eq!(world.executor.unacknowledged(), 0);
-    world.executor.give_back_part(world.now, run.key, Vec::new());
+    world.executor.give_back_part(world.now, run.key, Output::Inline(Vec::new()));
     world.turn();
     assert_eq!(statuses(&world), [], "it has ended");
+}
+
+/// Its driver serves it until the run ends, whoever has acknowledged it.
+#[test]
+fn a_part_by_reference_is_not_settled_when_it_is_acknowledged() {
+    let mut world = executor(1, 0);
+    let run = world.start(0, 1, 1);
+    let blob = BlobRef { id: 1.into(), length: 5_000.into(), port: 80.into(), reserved: 0.into() };
+    world.executor.give_back_part(world.now, run.key, Output::ByReference(blob));
+    world.turn();
+    assert_eq!(statuses(&world), [Status::Part as u8]);
+    world.deliver(client(1), &ack(1, AckState::Fetching));
+    assert_eq!(world.executor.unacknowledged(), 1, "it is no result");
+    world.deliver(client(1), &ack(1, AckState::Part));
+    assert_eq!((world.executor.unacknowledged(), &world.events[..]), (0, &[][..]));
 }
 
 fn statuses(world: &World) -> Vec<u8> {
