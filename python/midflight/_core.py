@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import struct
 import sys
 import threading
 import time
@@ -137,7 +138,10 @@ def settle(waiters: tuple[Any, ...], kind: int, value: Any) -> None:
 
 def _give_back(waiters: tuple[Any, ...], part: bytes) -> None:
     """Handles calls that a running task returned."""
-    first, nanoseconds, outcomes = _outcomes.read_part(part)
+    try:
+        first, nanoseconds, outcomes = _outcomes.read_part(part)
+    except (IndexError, ValueError, struct.error):
+        return  # of no worker; the final result counts
     if outcomes:
         waiters[0]._function.note(len(outcomes), nanoseconds)
     if len(waiters) == 1:

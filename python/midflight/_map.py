@@ -68,7 +68,7 @@ class _Chunk:
     def cancel(self) -> None:
         """Cancels the calls that have not ended."""
         self._is_cancelled = True
-        for task in self._tasks:
+        for task in reversed(self._tasks):  # the running ones last: their slots must not begin others of these
             self._core.native.cancel(task.token)
 
     def has_ended(self) -> bool:
@@ -245,7 +245,7 @@ class Results(Generic[T]):
     def cancel(self) -> None:
         """Cancels the calls that have not ended, and submits no more."""
         self._is_exhausted = True
-        for chunk in list(self._chunks):
+        for chunk in reversed(list(self._chunks)):
             if not chunk.ended:
                 chunk.cancel()
 

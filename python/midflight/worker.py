@@ -264,14 +264,14 @@ class _Worker:
         return min(delays, default=None)
 
     def _give_back(self, number: int) -> None:
-        """Returns the calls that have not begun."""
+        """Returns the calls that have not begun, and the outcomes of those that have ended."""
         with self._connection.lock:
             if self._number != number:
                 return
             self._stops = True  # first: a call that begins before this is seen is counted in the next line
-            begun = self._begun
-            if begun < self._count:
-                self._connection.send_locked(_NOT_BEGUN, 0, number, [begun.to_bytes(4, "little") + self._told()])
+            begun, told = self._begun, self._told()
+            if begun < self._count or told:
+                self._connection.send_locked(_NOT_BEGUN, 0, number, [begun.to_bytes(4, "little") + told])
 
     def _told(self) -> bytes:
         """The outcomes of the calls that have ended, unless they are too large."""

@@ -348,6 +348,13 @@ def nested_command(switch: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def large_or_hold(size: int, hold_until: str | None = None) -> bytes:
+    """So many bytes, once the file exists."""
+    if hold_until:
+        hold(hold_until)
+    return bytes(size)
+
+
 def note_or_hold(note: str | None, hold_until: str | None = None) -> str | None:
     """Notes the call; returns when the file exists."""
     if note:

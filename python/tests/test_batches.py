@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import functions
+import pytest
 from conftest import PATIENCE, Cluster, eventually
 
 import midflight
@@ -43,6 +44,20 @@ def test_submit_runs_elsewhere_what_is_behind_a_slow_call(cluster: Cluster, tmp_
         go.touch()
         assert futures[150].result(PATIENCE) == notes[150]
     assert [Path(note).read_text() for note in notes] == ["."] * 300, "each ran once"
+
+
+@pytest.mark.parametrize("size", [100, 5000])
+@pytest.mark.parametrize("slow", [150, 299])
+def test_results_before_a_slow_call_do_not_wait_for_it(cluster: Cluster, tmp_path: Path, size: int, slow: int) -> None:
+    go = tmp_path / "go"
+    with midflight.Client(cluster.switch) as client:
+        list(client.map(functions.large_or_hold, [0] * 2000))
+        futures = [client.submit(functions.large_or_hold, size, str(go) if place == slow else None) for place in range(300)]
+        others = futures[:slow] + futures[slow + 1 :]
+        assert [len(value) for value in midflight.gather(others, timeout=PATIENCE)] == [size] * 299
+        assert not futures[slow].done()
+        go.touch()
+        assert len(futures[slow].result(PATIENCE)) == size
 
 
 def test_what_a_batch_gave_back_is_cancelled_with_it(cluster: Cluster, tmp_path: Path) -> None:

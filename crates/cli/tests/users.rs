@@ -154,7 +154,7 @@ fn a_store_without_its_number_is_refused() {
     std::fs::remove_file(directory.path("data/cluster")).unwrap();
     let said = run(&up);
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("data/cluster is missing") && said.stderr.contains("put it back"), "{said:?}");
+    assert!(said.stderr.contains("data/cluster is missing") && said.stderr.contains("restore it"), "{said:?}");
 }
 
 #[test]

@@ -77,7 +77,8 @@ impl TaskContext {
     }
 
     /// Tells the client that a part of the task will not begin here: the client may resubmit that part while this task runs on. `part`
-    /// identifies it. Over 1 KiB, the client fetches it while the task runs; `false`: this executor has no room for it.
+    /// identifies it; the latest replaces an earlier one. Over 1 KiB, the client fetches it while the task runs. `false`: the task has
+    /// ended, the part exceeds 2 MiB, or this executor has no room for it.
     pub fn give_back_part(&self, part: Vec<u8>) -> bool {
         let Some(driver) = self.driver.upgrade() else { return false };
         driver.with(|now, executor, handler| handler.give_back_part(executor, now, self.run, part))

@@ -3,8 +3,8 @@
 use crate::calibration::NODE_THREADS;
 use midflight_endpoint::Nanos;
 
-/// Time of a thread for a read. Seven replicas with [`NODE_THREADS`] threads each answer 5.4 million reads a second if nobody writes (FLAIR,
-/// load balancing, §7.4: 6 followers).
+/// Thread time of a read. In a read-only workload, seven replicas with [`NODE_THREADS`] threads each answer 5.4 million reads a second
+/// (FLAIR, load balancing, §7.4: 6 followers).
 const READ_NS: Nanos = 7 * NODE_THREADS as Nanos * 10_000 / 54;
 /// Reads for which a write takes a leader's thread in Opt. Raft: "almost 35 times longer" (FLAIR §7.1).
 const WRITE_READS: Nanos = 35;

@@ -10,7 +10,7 @@ use crate::cell::testbed::{hardware, host};
 use midflight_dataplane::store::{NewSet, SetStats, StoreConfig};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_sim::store::{ReplicaActor, SwitchActor, add_switch as add_store_switch};
-use midflight_sim::{Action, Actor, Birth, Faults, Happening, HostConfig, NodeId, Place, Sink, World};
+use midflight_sim::{Action, Actor, Birth, Faults, Happening, NodeId, Place, Sink, World};
 use midflight_store::client::{Client, ClientConfig};
 use midflight_store::replica::{Member, Replica, ReplicaConfig, Role, Timing};
 use rand::RngExt;
@@ -227,8 +227,7 @@ fn add_machine(world: &mut World, cell: &Cell, place: u32, machines: u32, switch
     let bound = |place: u32| cell.clients * place / machines;
     let clients = bound(place)..bound(place + 1);
     let workload = Workload::of(cell);
-    let host: HostConfig = host();
-    let host = world.add_host(host);
+    let host = world.add_host(host());
     world.add_actor(
         Place::Host(host),
         Box::new(move |birth: &mut Birth| {

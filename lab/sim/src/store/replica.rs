@@ -48,7 +48,7 @@ impl ReplicaActor {
         self.replica.as_deref().ok()
     }
 
-    /// The next datagram has left so many behind it.
+    /// Sets how many datagrams wait behind the next one.
     pub fn begin_turn(&mut self, waiting: u64) {
         if let Ok(replica) = &mut self.replica {
             replica.begin_turn(waiting);

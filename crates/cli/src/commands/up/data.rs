@@ -69,7 +69,7 @@ impl Data {
         };
         let has_data = |id: u64| self.of(id).read_dir().is_ok_and(|mut files| files.next().is_some());
         if (1..=u64::from(super::store::REPLICAS)).any(has_data) {
-            bail!("{} is missing, which has the number of the store beside it: put it back", path.display());
+            bail!("{} is missing: it contains the number of the store in this directory; restore it", path.display());
         }
         let unfinished = path.with_extension("new");
         let write = || {

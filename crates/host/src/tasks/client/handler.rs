@@ -10,10 +10,15 @@ use crate::error::Error;
 use crate::tasks::results::{JobState, ResultFile, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use midflight_tasks::client::{CancelledHow, Client, Event, LostWhy, Outcome, TaskKey};
 use midflight_wire::tasks::{BlobRef, Status};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Longest part by reference, in bytes.
+pub(crate) const PART_MAX: u32 = 2 << 20;
+/// Before a part is fetched again.
+const PART_PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
 pub(crate) struct ResultHandler {
     local: SocketAddr,
@@ -24,6 +29,8 @@ pub(crate) struct ResultHandler {
     changed: Vec<Arc<JobState>>,
     /// Parts given back by tasks, with the task's place in its job.
     parts: Vec<(Arc<JobState>, usize, Vec<u8>)>,
+    /// Tasks and attempts whose part is being fetched: a repeat or a copy fetches nothing.
+    fetched_parts: HashSet<(TaskKey, u8)>,
     fetches: Arc<Fetches<IpAddr, Fetch>>,
     room: Arc<Room>,
     /// Serve arguments at this port.
@@ -64,7 +71,17 @@ impl ResultHandler {
         blobs: (Arc<BlobStore>, u16),
     ) -> Self {
         let (jobs, changed) = (BTreeMap::new(), Vec::new());
-        Self { local, seen_as: None, jobs, changed, parts: Vec::new(), fetches, room, blobs }
+        Self {
+            local,
+            seen_as: None,
+            jobs,
+            changed,
+            parts: Vec::new(),
+            fetched_parts: HashSet::new(),
+            fetches,
+            room,
+            blobs,
+        }
     }
 
     pub(crate) fn seen_as(&self) -> Option<SocketAddr> {
@@ -120,8 +137,12 @@ impl ResultHandler {
     }
 
     fn gave_back(&mut self, key: TaskKey, part: Vec<u8>) {
-        let job = self.jobs.range(..=key.0).next_back();
-        self.parts.extend(job.map(|(&first, of)| (Arc::clone(&of.state), (key.0 - first) as usize, part)));
+        let Some((&first, of)) = self.jobs.range(..=key.0).next_back() else { return };
+        let index = (key.0 - first) as usize;
+        // Otherwise its job has ended meanwhile, and this is an earlier one.
+        if index < of.state.len() {
+            self.parts.push((Arc::clone(&of.state), index, part));
+        }
     }
 
     /// Keeps the argument of a task until it ends, for executors to fetch.
@@ -157,9 +178,11 @@ impl Handler<Client> for ResultHandler {
             Event::Part { key, attempt, part } => match part {
                 Outcome::Inline(part) => self.gave_back(key, part),
                 Outcome::ByReference { executor, blob } => {
-                    let completion = Completion { key, status: Status::Part, attempt, timing: TaskTiming::default() };
-                    // If it is not fetched, the final result says the same.
-                    self.fetches.push(executor.ip(), Fetch { completion, executor, blob });
+                    if blob.length.get() <= PART_MAX && self.fetched_parts.insert((key, attempt)) {
+                        let completion =
+                            Completion { key, status: Status::Part, attempt, timing: TaskTiming::default() };
+                        self.fetches.push(executor.ip(), Fetch { completion, executor, blob });
+                    }
                 }
             },
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
@@ -211,20 +234,40 @@ impl Completion {
 
 impl Fetch {
     pub(crate) fn run(self, fetcher: &Fetcher, places: &Places, driver: &ClientDriver) {
-        let key = self.completion.key;
         if self.completion.status == Status::Part {
-            let part = fetcher.fetch(self.executor.ip(), &self.blob, places.value_max);
-            let part = part.inspect_err(|error| tracing::debug!("a part was not fetched: {error}"));
-            return driver.with(|_, _, handler| part.into_iter().for_each(|part| handler.gave_back(key, part)));
+            return self.run_part(fetcher, driver);
         }
         let outcome = self.outcome(fetcher, places);
         if let Err(error) = &outcome {
             tracing::warn!("a result was not fetched: {error}");
         }
+        let key = self.completion.key;
         driver.with(|now, client, handler| {
             client.fetched(now, key, outcome.is_ok());
             if let Ok(outcome) = outcome {
                 handler.end(key, outcome);
+            }
+        });
+    }
+
+    /// The executor does not repeat an acknowledged part. If all tries fail, the final result says the same.
+    fn run_part(self, fetcher: &Fetcher, driver: &ClientDriver) {
+        let fetch = || fetcher.fetch(self.executor.ip(), &self.blob, PART_MAX);
+        let is_final = |error: &FetchError| matches!(error, FetchError::Gone | FetchError::TooLarge { .. });
+        let mut part = fetch();
+        for pause in PART_PAUSES {
+            if part.as_ref().map_or_else(is_final, |_| true) {
+                break;
+            }
+            std::thread::sleep(pause);
+            part = fetch();
+        }
+        let Completion { key, attempt, .. } = self.completion;
+        driver.with(|_, _, handler| {
+            handler.fetched_parts.remove(&(key, attempt));
+            match part {
+                Ok(part) => handler.gave_back(key, part),
+                Err(error) => tracing::warn!("what a task has given back was not fetched: {error}"),
             }
         });
     }

@@ -21,6 +21,7 @@ pub(crate) use builder::CONNECT_TIMEOUT;
 pub use builder::ClientBuilder;
 pub use durable::{DurableClient, DurableOptions, Happened, WakesDurable};
 pub(crate) use fetches::Fetches;
+pub(crate) use handler::PART_MAX;
 use handler::{Fetch, Places, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, Task, TaskKey};
 use midflight_wire::tasks::{APPENDED_MAX, ARGUMENT_BLOB_MAX, ARGUMENT_MAX, BlobRef, DURABLE};

@@ -7,6 +7,7 @@ use crate::blob::{Arguments, BlobLease, BlobStore, Content};
 use crate::clock;
 use crate::driver::{Handler, warn_of_version};
 use crate::tasks::cancellation::CancellationToken;
+use crate::tasks::client::PART_MAX;
 use crate::tasks::counted::{CountedResources, Holding};
 use crate::tasks::exec::Processes;
 use crate::tasks::functions::{Call, Function, Functions, TaskContext, Value, duration_ns, no_duration};
@@ -250,6 +251,9 @@ impl RunHandler {
     }
 
     pub(crate) fn give_back_part(&mut self, executor: &mut Executor, now: Nanos, run: RunKey, part: Vec<u8>) -> bool {
+        if part.len() > PART_MAX as usize || !self.running.contains_key(&run) {
+            return false;
+        }
         let Ok((part, lease)) = self.runner.keep(Value::Bytes(part), Duration::ZERO) else { return false };
         self.parts.extend(lease.map(|lease| (run, lease)));
         executor.give_back_part(now, run, part);

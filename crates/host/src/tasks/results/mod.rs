@@ -163,6 +163,10 @@ impl JobState {
         Arc::new(Self { inner: Mutex::new(inner), changed: Condvar::new(), sink })
     }
 
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.inner).tasks.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.inner).tasks.is_empty()
     }
