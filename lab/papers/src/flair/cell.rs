@@ -15,7 +15,7 @@ pub struct Cell {
     pub policy: Policy,
     /// Which followers' answers the switch lets pass (strict).
     pub reply_check: ReplyCheck,
-    /// Number of replicas (3); odd, or 1 if unreplicated.
+    /// Number of replicas (3): 3, 5 or 7, or 1 if unreplicated.
     pub replicas: u8,
     /// Clients in a closed loop, on ten machines (300).
     pub clients: u32,
@@ -178,22 +178,22 @@ impl Cell {
         let must = |holds: bool, what: &str| if holds { Ok(()) } else { Err(CellError::Bad(what.into())) };
         let is_alone = self.system == System::Unreplicated;
         must(is_alone == (self.replicas == 1), "replicas must be 1 for the system unreplicated, and only for it")?;
-        must(is_alone || (2..=7).contains(&self.replicas), "replicas must be 1 to 7")?;
+        must(is_alone || [3, 5, 7].contains(&self.replicas), "replicas must be 3, 5 or 7")?;
         must((1..=2_560).contains(&self.clients), "clients must be 1 to 2,560")?;
         must((0.0..=1.0).contains(&self.reads), "reads must be 0 to 1")?;
         must((1..=4_000_000).contains(&self.keys), "keys must be 1 to 4,000,000")?;
         must((0.0..=2.0).contains(&self.zipf), "zipf must be 0 to 2")?;
         must(self.kgroup_bits <= 12, "kgroup_bits must be at most 12")?;
         must(self.slower_per_mille <= 10_000, "slower_per_mille must be at most 10,000")?;
-        must(self.slower_per_mille == 0 || self.replicas > 1, "slower_per_mille is a follower's: it needs 2 replicas")?;
+        must(
+            self.slower_per_mille == 0 || !is_alone,
+            "slower_per_mille is a follower's: the system unreplicated has none",
+        )?;
         must(self.warmup_ms < self.duration_ms, "warmup_ms must be less than duration_ms")?;
         must(self.duration_ms <= 600_000, "duration_ms must be at most 600,000")?;
         let Some(fault) = self.fault else { return Ok(()) };
         must(fault.at_ms < self.duration_ms, "fault.at_ms must be before the end")?;
-        must(
-            fault.kind == FaultKind::Switch || self.replicas > 2,
-            "fault: a store of fewer than 3 replicas ends with one",
-        )
+        must(fault.kind == FaultKind::Switch || !is_alone, "fault: a store of one replica ends with it")
     }
 
     /// Memory a run needs, in bytes.
@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn bad_cells_are_refused_by_name() {
-        let cells: [(Cell, &str); 7] = [
+        let cells: [(Cell, &str); 8] = [
+            (Cell { replicas: 4, ..Cell::default() }, "3, 5 or 7"),
             (Cell { replicas: 1, ..Cell::default() }, "replicas"),
             (Cell { system: System::Unreplicated, ..Cell::default() }, "replicas"),
             (Cell { clients: 0, ..Cell::default() }, "clients"),
