@@ -134,41 +134,6 @@ fn include(name: &str, read: &mut BTreeMap<String, &'static str>) {
 mod tests {
     use super::*;
 
-    /// Lines, and those that are neither blank nor a comment, as the page writes them.
-    fn lines<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-        let (mut all, mut code) = (0, 0);
-        for line in texts.flat_map(str::lines).map(str::trim) {
-            all += 1;
-            code += i32::from(!line.is_empty() && !line.starts_with("//"));
-        }
-        let thousands = |n: i32| if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) };
-        format!("{} ({})", thousands(all), thousands(code))
-    }
-
-    #[test]
-    fn the_page_says_how_long_the_programs_are() {
-        let page = include_str!("../../../docs/internals/p4.md");
-        type Is = fn(&str) -> bool;
-        let rows: [(&str, Is); 4] = [
-            ("its own", |name| name.starts_with("safe/") || name.starts_with("published/")),
-            ("shared", |name| !["safe/", "published/", "target/", "tasks_"].iter().any(|part| name.starts_with(part))),
-            ("of the target", |name| name.starts_with("target/")),
-            ("in all", |_| true),
-        ];
-        for (row, is) in rows {
-            let count = |main: &str| {
-                let mut read = BTreeMap::new();
-                include(main, &mut read);
-                lines(read.iter().filter(|(name, _)| is(name)).map(|(_, text)| *text))
-            };
-            let mains =
-                ["tasks_safe_v1model.p4", "tasks_safe_tna.p4", "tasks_published_v1model.p4", "tasks_published_tna.p4"];
-            let counts = format!("| {} |", mains.map(count).join(" | "));
-            let written = page.lines().find(|line| line.starts_with(&format!("| {row}"))).unwrap_or_default();
-            assert!(written.ends_with(&counts), "{row}: {written}, and it is {counts}");
-        }
-    }
-
     #[test]
     fn comments_and_breaks_of_lines_are_no_code() {
         let long = "// A table.\n#define F(a) a; \\\n    b\ntable t { key = { m.role: exact; } // it\n}\n#endif\nx\n";
