@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_told_as_a_number() {
+    fn amounts_with_units_become_plain_numbers() {
         assert_eq!(bundles("mem=4x16GiB").2, CountedResource::new(3, "mem", ["17179869184"; 4]));
         assert_eq!(bundles("cores=2x3").2, CountedResource::new(3, "cores", ["3"; 2]));
         assert_eq!(bundles("disk=1x2TB").2, CountedResource::new(3, "disk", ["2000000000000"]));

@@ -75,9 +75,9 @@ pub(crate) fn complete(instance: &Instance, wanted: impl Fn(usize, usize) -> boo
     Some(draft.plan)
 }
 
-/// A lower bound of RSNodes: the greater of L2 of bin packing, as if every operator were the strongest one and on all paths, and a
-/// Lagrangian bound. For any price of an extra hop, each group at its cheapest class costs its share of an accelerator and the price of its
-/// extra hops, less the price of E.
+/// A lower bound on the number of RSNodes: the greater of L2 of bin packing, as if every operator were the strongest one and on all paths,
+/// and a Lagrangian bound. For any price of an extra hop, each group at its cheapest class costs its share of an accelerator and the price
+/// of its extra hops, less the price of E.
 pub(crate) fn bound(instance: &Instance, classes: &Classes) -> usize {
     let loads: Vec<u64> = (0..instance.groups().len()).map(|group| instance.load(group)).collect();
     let strongest = classes.classes.iter().map(|class| class.limit).max().unwrap_or(0);

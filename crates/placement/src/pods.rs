@@ -76,7 +76,7 @@ impl Pods {
         Some(Self { top, pods: pods.into_iter().map(pod).collect() })
     }
 
-    /// A lower bound of RSNodes, and for each pod divisions that are good at some price.
+    /// A lower bound on the number of RSNodes, and for each pod divisions that are good at some price.
     pub(crate) fn bound(&self, instance: &Instance, classes: &Classes) -> (usize, Vec<Vec<Division>>) {
         let budget = instance.limits().extra_hops as f64;
         let mut divisions: Vec<Vec<Division>> = self.pods.iter().map(|_| vec![]).collect();

@@ -112,7 +112,7 @@ impl Vocabulary for Words {
     fn done(order: &u64) -> String {
         format!("goes on with {order}")
     }
-    fn send(&mut self, line: &str, _: &Moment<'_, u64>) -> Result<Sending, String> {
+    fn parse_sending(&mut self, line: &str, _: &Moment<'_, u64>) -> Result<Sending, String> {
         let host = line.strip_suffix(" says").and_then(|host| host.parse().ok()).ok_or("say: 1 says")?;
         Ok(Sending { from: at(host), datagram: datagram(0), counter: None, every: None })
     }

@@ -41,7 +41,7 @@ pub struct ControllerFile {
 struct Keys {
     controllers: Vec<SocketAddr>,
     secret: Option<PathBuf>,
-    topology: TopologyKey,
+    topology: TopologySource,
     #[serde(default)]
     operator: Vec<OperatorKeys>,
     #[serde(default)]
@@ -63,7 +63,7 @@ struct Keys {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum TopologyKey {
+enum TopologySource {
     File(PathBuf),
     Table(toml::Table),
 }
@@ -235,8 +235,8 @@ impl ControllerFile {
     ) -> Result<Self, FileError> {
         let keys: Keys = file::parse(text, file)?;
         let topology = match &keys.topology {
-            TopologyKey::File(path) => read(path)?,
-            TopologyKey::Table(table) => table.to_string(),
+            TopologySource::File(path) => read(path)?,
+            TopologySource::Table(table) => table.to_string(),
         };
         let default = Accelerator::paper("default".into());
         let of_topology = |error| FileError::value(file, format!("topology: {error}"));

@@ -16,7 +16,7 @@ pub(super) enum Exposition {
 
 impl Exposition {
     /// The format that a request prefers by its `Accept`; classic by default.
-    pub(super) fn asked(headers: &HeaderMap) -> Self {
+    pub(super) fn preferred_by(headers: &HeaderMap) -> Self {
         let lists = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
         let (mut classic, mut open) = (0.0, 0.0);
         for (kind, quality) in lists.flat_map(|list| list.split(',')).filter_map(quality) {
@@ -33,7 +33,8 @@ impl Exposition {
         }
     }
 
-    pub(super) fn of(self, open_metrics: String) -> String {
+    /// Converts OpenMetrics text to this format.
+    pub(super) fn convert(self, open_metrics: String) -> String {
         match self {
             Self::Classic => classic(&open_metrics),
             Self::OpenMetrics => open_metrics,
@@ -94,7 +95,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     fn asked(lists: &[&'static str]) -> Exposition {
-        Exposition::asked(&lists.iter().map(|list| (header::ACCEPT, HeaderValue::from_static(list))).collect())
+        Exposition::preferred_by(&lists.iter().map(|list| (header::ACCEPT, HeaderValue::from_static(list))).collect())
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
                     # TYPE b info\nb_info 1\n# HELP c C.\n# TYPE c histogram\nc_count 2\n# HELP d\n# TYPE d unknown\nd 1\n# EOF\n";
         let classic = "# HELP a_total Tasks.\n# TYPE a_total counter\na_total{x=\"# TYPE\"} 1\n# HELP b_info About it.\n\
                        # TYPE b_info gauge\nb_info 1\n# HELP c C.\n# TYPE c histogram\nc_count 2\n# HELP d \n# TYPE d untyped\nd 1\n";
-        assert_eq!(Exposition::Classic.of(open.into()), classic);
-        assert_eq!(Exposition::OpenMetrics.of(open.into()), open);
+        assert_eq!(Exposition::Classic.convert(open.into()), classic);
+        assert_eq!(Exposition::OpenMetrics.convert(open.into()), open);
     }
 }

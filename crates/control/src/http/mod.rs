@@ -294,9 +294,9 @@ async fn events(State(connection): State<Arc<Connection>>) -> Response {
 }
 
 async fn metrics(State(connection): State<Arc<Connection>>, asked: HeaderMap) -> Response {
-    let exposition = Exposition::asked(&asked);
+    let exposition = Exposition::preferred_by(&asked);
     let snapshot = connection.served.snapshot();
-    let text = exposition.of(snapshot.to_prometheus());
+    let text = exposition.convert(snapshot.to_prometheus());
     // Caches must know that the answer depends on `Accept`.
     let kind = [(header::CONTENT_TYPE, exposition.content_type()), (header::VARY, "accept")];
     let mut response = (kind, text).into_response();

@@ -1,4 +1,5 @@
-//! The aggregated form: group × class, with a count of operators in use for each class.
+//! The aggregated form of the integer program: a variable for each traffic group and class of interchangeable operators, and the number of
+//! operators in use of each class.
 //!
 //! It relaxes the full form, because groups fit a class only in sum, so its optimum is a bound. Cuts tighten it.
 

@@ -349,7 +349,8 @@ pub(crate) fn weights_of(instance: &Instance, classes: &Classes, top: usize, fun
     (0..instance.groups().len()).map(|group| function.of(instance.load(group), limit)).collect()
 }
 
-/// The fewest bins for each set of loads, as bits. They, and among those the emptiest last one, follow from the set without one load.
+/// For each subset of the loads (the index is a bit mask) the fewest bins that hold it. Dynamic programming: a subset's fewest bins, and
+/// then the least load of the last one, follow from the subsets with one load less.
 fn least_bins(loads: &[u64], capacity: u64) -> Vec<u8> {
     let sets = 1_usize << loads.len();
     let mut best = vec![(u8::MAX, u64::MAX); sets];

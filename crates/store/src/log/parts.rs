@@ -1,5 +1,5 @@
 use super::format::{Batch, PartHeader, Position, Reader, Record, Start};
-use super::recover::{Files, NUMBER_MAX, Newest, check_identity, insane, read_safe, value};
+use super::recover::{Files, NUMBER_MAX, Newest, check_identity, impossible, read_safe, value};
 use super::{Cut, Identity, LogError};
 use midflight_endpoint::File;
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ impl<'a> Scan<'a> {
         let header: PartHeader = value(&mut reader)?;
         check_identity(file, header.identity, identity)?;
         if number == 0 || number > NUMBER_MAX || !header.is_sane() {
-            return Err(insane(file));
+            return Err(impossible(file));
         }
         let first_end = (reader.offset as u64).saturating_add(header.first_bytes);
         let (mut bad, mut known) = (None, Batch::default());
@@ -151,7 +151,7 @@ impl<'a> Scan<'a> {
         let good = records.iter().filter_map(|(_, record)| record.batch());
         for batch in good.chain(reader.batches_beyond()) {
             if !batch.is_sane(number) {
-                return Err(insane(file));
+                return Err(impossible(file));
             }
             known.learn(batch);
         }

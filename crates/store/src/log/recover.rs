@@ -56,7 +56,7 @@ pub(super) fn recover(identity: Identity, mut files: Files, new_number: u64) -> 
         return Err(damaged.unwrap_or(missing));
     }
     let (snapshot, ranges) = whole.unzip();
-    let (number, birth) = number(identity, &files, &parts, new_number)?;
+    let (number, birth) = directory_number(identity, &files, &parts, new_number)?;
     let is_born = birth.is_none();
     let run = parts.run.saturating_add(1).min(NUMBER_MAX);
     let (end, marked) = mark_cut(&parts, run);
@@ -81,8 +81,9 @@ pub(super) fn recover(identity: Identity, mut files: Files, new_number: u64) -> 
     Ok(Recovered { log, snapshot, cut })
 }
 
-/// The directory's number, and the change that writes it if a crash in the very first batch has kept only other files.
-fn number(
+/// The random number of the directory (file `identity`). If a crash during the first batch lost that file: `new_number`, and the change
+/// that writes it.
+fn directory_number(
     identity: Identity,
     files: &Files,
     parts: &Parts<'_>,
@@ -109,7 +110,7 @@ pub(super) fn read_safe(identity: Identity, files: &Files) -> Result<Batch, LogE
     let header: SafeHeader = value(&mut reader)?;
     check_identity(file, header.identity, identity)?;
     check_end(&reader)?;
-    if header.known.is_sane(NUMBER_MAX) { Ok(header.known) } else { Err(insane(file)) }
+    if header.known.is_sane(NUMBER_MAX) { Ok(header.known) } else { Err(impossible(file)) }
 }
 
 struct Snapshots {
@@ -162,7 +163,7 @@ fn read_snapshot(
     }
     check_end(&reader)?;
     if number == 0 || number.max(last.index) > NUMBER_MAX || last.index == 0 {
-        return Err(insane(file));
+        return Err(impossible(file));
     }
     let SnapshotHeader { run, run_part, safe, .. } = header;
     let mut snapshot = Snapshot::default();
@@ -177,7 +178,7 @@ pub(super) fn value<'a, T: serde::Deserialize<'a>>(reader: &mut Reader<'a>) -> R
 }
 
 /// The error for a file with valid checksums that no replica can have written.
-pub(super) fn insane(file: File) -> LogError {
+pub(super) fn impossible(file: File) -> LogError {
     LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers cannot be right" }
 }
 

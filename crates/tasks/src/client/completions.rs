@@ -2,7 +2,7 @@
 //! executors stop repeating them.
 
 use super::acks::Report;
-use super::table::{Cancel, Name, Record, State};
+use super::table::{Cancel, Record, State, SubmissionName};
 use super::token::Tokens;
 use super::{CancelledHow, Client, Event, LostWhy, Outcome, TaskTiming};
 use crate::mutants::planted;
@@ -32,7 +32,7 @@ impl Client {
         completions: Completions<'_>,
     ) {
         for (completion, result) in completions {
-            let name = Name { submission: completion.submission.get(), index: completion.index };
+            let name = SubmissionName { submission: completion.submission.get(), index: completion.index };
             let Some((token, blob)) = proven(&self.tokens, fixed.executor.get(), completion, result) else {
                 self.counters.unproven += 1;
                 continue;
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// Any attempt may return parts, repeatedly; the driver knows which it still needs.
-    fn gave_back_part(&mut self, name: Name, attempt: u8, part: Outcome) {
+    fn gave_back_part(&mut self, name: SubmissionName, attempt: u8, part: Outcome) {
         match self.table.by_name(name).map(|at| self.table.get(at)) {
             Some(record) if record.state != State::Fetching => {
                 self.counters.parts += 1;
@@ -76,7 +76,7 @@ impl Client {
         &mut self,
         now: Nanos,
         report: Report,
-        name: Name,
+        name: SubmissionName,
         status: Status,
         completion: &Completion,
         result: &[u8],
@@ -181,7 +181,7 @@ fn proven(tokens: &Tokens, executor: u64, completion: &Completion, result: &[u8]
 }
 
 /// A result counts from any attempt; a failure only from the attempt that it names.
-fn judge(record: &Record, name: Name, status: Status) -> Verdict {
+fn judge(record: &Record, name: SubmissionName, status: Status) -> Verdict {
     if planted(38) && status == Status::Cancelled && record.timeout != Nanos::MAX {
         return Verdict::Stopped; // planted bug: the end of an older attempt ends the task
     }

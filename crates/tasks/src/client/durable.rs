@@ -3,7 +3,7 @@
 //! step.
 
 use super::in_flight::{Held, Request, SPAN_MAX};
-use super::table::{Cancel, List, Name, Record, State};
+use super::table::{Cancel, List, Record, State, SubmissionName};
 use super::{Client, ClientConfig, ConfigError, Event, TaskKey};
 use crate::place::Preference;
 use midflight_endpoint::Nanos;
@@ -120,7 +120,7 @@ impl Client {
         let in_full = |name: &&SavedName| name.index < name.of;
         let names = saved.names.iter().filter(in_full);
         let names: Vec<_> =
-            names.map(|name| (Name { submission: name.submission, index: name.index }, name.of)).collect();
+            names.map(|name| (SubmissionName { submission: name.submission, index: name.index }, name.of)).collect();
         self.table.rename(at, &names);
         let (state, list) = match saved.state {
             SavedState::Waiting => (State::Waiting, Some(List::Returned)),
@@ -217,7 +217,7 @@ impl Client {
 
     fn saved_of(&self, at: u32) -> Saved {
         let record = self.table.get(at);
-        let name = |name: &Name| SavedName {
+        let name = |name: &SubmissionName| SavedName {
             submission: name.submission,
             index: name.index,
             of: self.table.width(name.submission),

@@ -3,7 +3,7 @@
 //! The oldest unanswered sequence stays so close to the next that the switch's window of 64 (T8) covers it, so a short ring
 //! suffices.
 
-use super::table::Name;
+use super::table::SubmissionName;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::RoundTrip;
 use midflight_wire::tasks::{Cancel, Submit};
@@ -25,7 +25,7 @@ const WINDOW_INITIAL: f64 = 8.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cancellation {
     pub(super) key: u64,
-    pub(super) name: Name,
+    pub(super) name: SubmissionName,
 }
 
 pub(super) enum Request {

@@ -5,7 +5,7 @@
 
 use super::Client;
 use super::in_flight::Cancellation;
-use super::table::{Cancel, CountingMap, Name, State};
+use super::table::{Cancel, CountingMap, State, SubmissionName};
 use crate::mutants::planted;
 use midflight_endpoint::{Deadlines, Nanos};
 use midflight_wire::Builder;
@@ -40,10 +40,10 @@ pub(super) enum Next {
 pub(super) struct Stopping {
     attempts: CountingMap<u64, Attempt>,
     deadlines: Deadlines,
-    ready: VecDeque<Name>,
+    ready: VecDeque<SubmissionName>,
 }
 
-fn number(name: Name) -> u64 {
+fn number(name: SubmissionName) -> u64 {
     u64::from(name.submission) << 8 | u64::from(name.index)
 }
 
@@ -72,7 +72,7 @@ impl Stopping {
         self.wait(now, it.name, waits);
     }
 
-    fn wait(&mut self, now: Nanos, name: Name, (first, longest): (Nanos, Nanos)) {
+    fn wait(&mut self, now: Nanos, name: SubmissionName, (first, longest): (Nanos, Nanos)) {
         let Some(attempt) = self.attempts.get_mut(&number(name)) else { return };
         let due = now + first.saturating_mul(1 << attempt.tries.min(16)).min(longest);
         attempt.tries += 1;
@@ -89,7 +89,7 @@ impl Stopping {
 
     fn overdue(&mut self, now: Nanos, waits: (Nanos, Nanos)) -> Option<Next> {
         let (due, number) = self.deadlines.pop_due(now)?;
-        let name = Name { submission: (number >> 8) as u32, index: number as u8 };
+        let name = SubmissionName { submission: (number >> 8) as u32, index: number as u8 };
         let Some(attempt) = self.attempts.get_mut(&number).filter(|attempt| attempt.due == due) else {
             return Some(Next::Nothing);
         };
@@ -106,14 +106,14 @@ impl Stopping {
         Some(Next::Nothing)
     }
 
-    pub(super) fn forget(&mut self, name: Name) {
+    pub(super) fn forget(&mut self, name: SubmissionName) {
         if !self.attempts.is_empty() {
             self.attempts.remove(&number(name));
         }
     }
 
     /// The switch no longer has this attempt: it ended, or its lease expired. A known executor gets a few more STOPs.
-    pub(super) fn not_held(&mut self, now: Nanos, name: Name) {
+    pub(super) fn not_held(&mut self, now: Nanos, name: SubmissionName) {
         self.go_alone(now, number(name));
     }
 
@@ -129,7 +129,7 @@ impl Stopping {
         }
     }
 
-    fn take_ready(&mut self) -> Option<(SocketAddr, u32, Vec<Name>)> {
+    fn take_ready(&mut self) -> Option<(SocketAddr, u32, Vec<SubmissionName>)> {
         let mut names = Vec::new();
         let mut to = None;
         while names.len() < CANCEL_MAX

@@ -16,12 +16,12 @@ const NONE: u32 = u32::MAX;
 
 /// One submission of a task: sequence of the SUBMIT and index in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Name {
+pub(super) struct SubmissionName {
     pub(super) submission: u32,
     pub(super) index: u8,
 }
 
-impl Name {
+impl SubmissionName {
     pub(super) fn on_the_wire(self) -> TaskName {
         TaskName::new(self.submission, self.index)
     }
@@ -87,7 +87,7 @@ pub(super) struct Record {
     pub(super) resumed: bool,
     list: Option<List>,
     named: u8,
-    names: [Name; NAMES_MAX],
+    names: [SubmissionName; NAMES_MAX],
     previous: u32,
     next: u32,
 }
@@ -114,18 +114,18 @@ impl Record {
             resumed: false,
             list: None,
             named: 0,
-            names: [Name::default(); NAMES_MAX],
+            names: [SubmissionName::default(); NAMES_MAX],
             previous: NONE,
             next: NONE,
         }
     }
 
-    pub(super) fn name(&self) -> Option<Name> {
+    pub(super) fn name(&self) -> Option<SubmissionName> {
         Some(self.names[usize::from(self.named.checked_sub(1)?)])
     }
 
     /// The latest last.
-    pub(super) fn names(&self) -> &[Name] {
+    pub(super) fn names(&self) -> &[SubmissionName] {
         &self.names[..usize::from(self.named)]
     }
 
@@ -239,11 +239,11 @@ impl Table {
         self.by_key.get(&key).copied()
     }
 
-    pub(super) fn by_key_and_name(&self, key: u64, name: Name) -> Option<u32> {
+    pub(super) fn by_key_and_name(&self, key: u64, name: SubmissionName) -> Option<u32> {
         self.by_key(key).filter(|&at| self.get(at).name() == Some(name))
     }
 
-    pub(super) fn by_name(&self, name: Name) -> Option<u32> {
+    pub(super) fn by_name(&self, name: SubmissionName) -> Option<u32> {
         let submission = self.submissions.get(&name.submission)?;
         submission.records.get(usize::from(name.index)).copied().filter(|&at| at != NONE)
     }
@@ -260,7 +260,7 @@ impl Table {
             for (index, &at) in (0_u8..).zip(&submission.records) {
                 if at != NONE
                     && self.get(at).state == State::Sent
-                    && self.get(at).name() == Some(Name { submission: sequence, index })
+                    && self.get(at).name() == Some(SubmissionName { submission: sequence, index })
                 {
                     waiting[count] = (index, at);
                     count += 1;
@@ -281,7 +281,7 @@ impl Table {
                 self.forget_name(oldest);
             }
             let record = &mut self.records[at as usize];
-            record.names[usize::from(record.named)] = Name { submission: sequence, index };
+            record.names[usize::from(record.named)] = SubmissionName { submission: sequence, index };
             record.named += 1;
         }
         let live = u8::try_from(records.len()).expect("a SUBMIT has at most 32 tasks");
@@ -289,7 +289,7 @@ impl Table {
     }
 
     /// Restores names from an earlier process; the `u8` is the number of tasks in the SUBMIT.
-    pub(super) fn rename(&mut self, at: u32, names: &[(Name, u8)]) {
+    pub(super) fn rename(&mut self, at: u32, names: &[(SubmissionName, u8)]) {
         for &(name, of) in names.iter().skip(names.len().saturating_sub(NAMES_MAX)) {
             let empty = || Submission { records: vec![NONE; usize::from(of)].into(), live: 0 };
             let submission = self.submissions.entry(name.submission).or_insert_with(empty);
@@ -324,7 +324,7 @@ impl Table {
         }
     }
 
-    fn forget_name(&mut self, name: Name) {
+    fn forget_name(&mut self, name: SubmissionName) {
         let Some(submission) = self.submissions.get_mut(&name.submission) else { return };
         submission.records[usize::from(name.index)] = NONE;
         submission.live -= 1;

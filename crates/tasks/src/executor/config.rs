@@ -16,7 +16,7 @@ pub const AHEAD_MAX: u32 = 256;
 /// Largest number of runs of one executor that wait for other tasks.
 pub const WAITING_MAX: u32 = 4096;
 
-/// Largest prefetch span.
+/// Largest [`ExecutorConfig::ahead_span`].
 pub const AHEAD_SPAN_MAX: Nanos = 20 * MS;
 
 /// Largest number of bundles of a counted resource.

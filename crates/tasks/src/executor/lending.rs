@@ -48,15 +48,16 @@ impl Executor {
         2 * self.ahead.span(self.link.round_trip.smoothed())
     }
 
-    /// A polled switch accepts no returns.
-    pub(super) fn late_due(&self) -> Option<Nanos> {
+    /// When the next task that has not started, or wait without a worker, must be returned; `None` while slots poll: such a switch
+    /// accepts no returns.
+    pub(super) fn next_return_due(&self) -> Option<Nanos> {
         let since = self.slots.ready_since().into_iter().chain(self.slots.lent_since()).min()?;
         self.link.poll.is_none().then(|| since + self.patience())
     }
 
     /// Returns tasks that did not start in time, and notes overdue runs.
     pub(super) fn give_back_late(&mut self, now: Nanos) {
-        if self.late_due().is_none_or(|due| due > now) {
+        if self.next_return_due().is_none_or(|due| due > now) {
             return;
         }
         let since = now.saturating_sub(self.patience());

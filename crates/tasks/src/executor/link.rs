@@ -139,7 +139,7 @@ impl Link {
         self.question = Some(Question { due: now, tries: 0, behind: self.counter });
     }
 
-    /// Whether this is the counter of a packet since the first such probe.
+    /// Whether this is the counter of a recent packet, sent since [`Self::ask`].
     pub(super) fn is_answer(&self, counter: u64) -> bool {
         self.question.is_some_and(|question| counter > question.behind) && self.was_asked(counter)
     }

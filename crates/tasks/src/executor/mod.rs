@@ -496,7 +496,7 @@ impl Endpoint for Executor {
             self.silence_due(),
             self.link.question_due(),
             self.failback_due(),
-            self.late_due(),
+            self.next_return_due(),
             self.unused_due(),
             self.offers_due,
         ];

@@ -103,7 +103,7 @@ struct Searched {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(name) = &args.planted {
         let &Args { threads, transcript, json, .. } = args;
-        return planted::run(planted::Wanted { name: name.as_deref(), threads: threads.into(), transcript, json });
+        return planted::run(planted::Options { name: name.as_deref(), threads: threads.into(), transcript, json });
     }
     let chosen = choose(args)?;
     let needed = chosen.iter().map(Named::memory).max().unwrap_or(0);

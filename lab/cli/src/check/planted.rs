@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct Options<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) threads: usize,
     /// Print the steps to each broken rule.
@@ -23,7 +23,7 @@ pub(super) struct Wanted<'a> {
     pub(super) json: bool,
 }
 
-impl Wanted<'_> {
+impl Options<'_> {
     /// With --json only results go to stdout.
     fn print(self, text: &str) -> Result<()> {
         if self.json { Ok(()) } else { stdout::print(text) }
@@ -36,27 +36,27 @@ struct Searched {
 }
 
 /// Reports each search when it ends. After Ctrl-C, reports those that ended.
-pub(super) fn run(wanted: Wanted<'_>) -> Result<ExitCode> {
-    let (chosen, stop) = (choose(wanted.name)?, interrupted_flag()?);
+pub(super) fn run(options: Options<'_>) -> Result<ExitCode> {
+    let (chosen, stop) = (choose(options.name)?, interrupted_flag()?);
     let widest = |text: fn(&Named) -> &str| chosen.iter().map(|named| text(named).len()).max().unwrap_or(0);
     let (names, abouts) = (widest(|named| named.name), widest(|named| named.about));
     let mut searched = Vec::new();
-    wanted.print(&format!(
+    options.print(&format!(
         "{:names$}  {:abouts$}  {:14}  {:19}  {:>6}  {:>7}\n",
         "planted", "what is wrong", "instance", "caught by", "states", "time"
     ))?;
     for named in chosen {
         let (watch, start) = (Watch::stopped_by(Arc::clone(&stop)), Instant::now());
-        let verdict = shown(named.name, &watch, || named.search(wanted.threads, &watch))?;
+        let verdict = shown(named.name, &watch, || named.search(options.threads, &watch))?;
         let (found, states) = (found(&named, &verdict), units::thousands(verdict.states as u64));
         let (name, about, within, seconds) = (named.name, named.about, within(&named), start.elapsed().as_secs_f64());
-        wanted.print(&format!(
+        options.print(&format!(
             "{name:names$}  {about:abouts$}  {within:14}  {found:19}  {states:>6}  {seconds:>5.1} s\n"
         ))?;
         let surprise = named.judge(&verdict) == Judgement::Otherwise;
-        let shows = surprise || wanted.transcript || wanted.name.is_some();
+        let shows = surprise || options.transcript || options.name.is_some();
         for violation in verdict.violations.iter().filter(|_| shows) {
-            stdout::print_beside(wanted.json, &format!("\n{violation}\n"))?;
+            stdout::print_beside(options.json, &format!("\n{violation}\n"))?;
         }
         searched.push(Searched { named, verdict });
         if stop.load(Ordering::Relaxed) {
@@ -66,7 +66,7 @@ pub(super) fn run(wanted: Wanted<'_>) -> Result<ExitCode> {
     let code = judge(&searched, stop.load(Ordering::Relaxed));
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
-    } else if wanted.json {
+    } else if options.json {
         Envelope::new("check asic", measures(&searched)).print(true)?;
     } else {
         let [planted, caught] = counts(&searched);

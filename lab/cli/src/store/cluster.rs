@@ -24,9 +24,9 @@ const BEHIND: u64 = 100;
 /// A lab's hosts: a client, then the replicas, the standby switch, and more clients.
 const FIRST_CLIENT: usize = 0;
 
-/// The preferred switch, and the other one.
-pub(crate) const FIRST: usize = 1;
-pub(crate) const STANDBY: usize = 2;
+/// Numbers of the switches.
+pub(crate) const PREFERRED_SWITCH: usize = 1;
+pub(crate) const STANDBY_SWITCH: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
@@ -188,7 +188,7 @@ impl<'l> Cluster<'l> {
 
     pub(crate) fn start_switch(&mut self, number: usize) -> Result<()> {
         let mut command = match self.ground {
-            Ground::Lab(lab, engine) if number == FIRST => engine.switch(lab)?,
+            Ground::Lab(lab, engine) if number == PREFERRED_SWITCH => engine.switch(lab)?,
             _ => {
                 let mut command = self.place(standby_host(&self.size))?;
                 command.arg("switch");
@@ -317,11 +317,11 @@ impl<'l> Cluster<'l> {
     /// Moves the session to the first switch.
     pub(crate) fn bring_home(&mut self) -> Result<()> {
         self.wait_until_well()?;
-        if self.active_switch()? != FIRST {
-            self.kill_switch(STANDBY);
-            self.start_switch(STANDBY)?;
+        if self.active_switch()? != PREFERRED_SWITCH {
+            self.kill_switch(STANDBY_SWITCH);
+            self.start_switch(STANDBY_SWITCH)?;
             let deadline = Instant::now() + WELL;
-            while self.led().is_none_or(|(_, number)| number != FIRST) {
+            while self.led().is_none_or(|(_, number)| number != PREFERRED_SWITCH) {
                 anyhow::ensure!(Instant::now() < deadline, "the first switch has no session: {:?}", self.statuses());
                 std::thread::sleep(LOOK_EVERY);
             }

@@ -23,7 +23,8 @@ use midflight_wire::tasks::TaskInfo;
 use rand::RngExt;
 use std::net::SocketAddr;
 
-const OPEN_MAX: usize = 16 << 20;
+/// The client's bound of open tasks.
+const OPEN_TASKS_MAX: usize = 16 << 20;
 
 const RECIRCULATING: u32 = 4_096;
 
@@ -214,7 +215,7 @@ fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut Wo
                 Box::new(move |birth: &mut Birth| {
                     let (identity, seed) = (birth.random.random(), birth.random.random());
                     let config = ClientConfig::new(identity, seed, vec![switch]);
-                    let config = ClientConfig { max_open: OPEN_MAX, ..config };
+                    let config = ClientConfig { max_open: OPEN_TASKS_MAX, ..config };
                     let endpoint = Client::new(config, birth.now).expect("one switch, and default bounds");
                     let jobs = mine.take();
                     let closed = Closed::of(&cell, cell.cluster.shards);

@@ -8,7 +8,7 @@ use crate::program::Source;
 use crate::table::Table;
 
 /// A table's use of a register or field, and its conditions.
-struct Deed<T> {
+struct Use<T> {
     what: T,
     at: At,
     ways: Vec<Condition>,
@@ -22,7 +22,7 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
                 let register = source.register(register).name.clone();
                 return Err(Refusal::TouchesTwice { register, place: place(a), first, second });
             }
-            if let Some((register, first, second)) = clash(&shared(a), &shared(b)) {
+            if let Some((register, first, second)) = clash(&accesses_by_gateways(a), &accesses_by_gateways(b)) {
                 let register = source.register(register).name.clone();
                 return Err(Refusal::SharedByKeys { register, place: place(a), first, second });
             }
@@ -35,33 +35,33 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
 }
 
 /// Finds something that two tables may do to one packet.
-fn clash<T: Copy + PartialEq>(a: &[Deed<T>], b: &[Deed<T>]) -> Option<(T, At, At)> {
+fn clash<T: Copy + PartialEq>(a: &[Use<T>], b: &[Use<T>]) -> Option<(T, At, At)> {
     let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
     let mut same = pairs.filter(|(x, y)| x.what == y.what);
-    let may = |x: &Deed<T>, y: &Deed<T>| x.ways.iter().any(|c| y.ways.iter().any(|d| !excluded(c, d)));
+    let may = |x: &Use<T>, y: &Use<T>| x.ways.iter().any(|c| y.ways.iter().any(|d| !excluded(c, d)));
     same.find(|(x, y)| may(x, y)).map(|(x, y)| (x.what, x.at, y.at))
 }
 
-fn accesses(table: &Table) -> Vec<Deed<crate::Register>> {
+fn accesses(table: &Table) -> Vec<Use<crate::Register>> {
     let actions = table.actions.iter().enumerate();
     actions
         .filter_map(|(i, action)| {
             let access = action.access?;
-            Some(Deed { what: access.register, at: access.at, ways: ways(table, i) })
+            Some(Use { what: access.register, at: access.at, ways: ways(table, i) })
         })
         .collect()
 }
 
-/// Register accesses as the compiler sees them: by control flow, which is the gateways.
-fn shared(table: &Table) -> Vec<Deed<crate::Register>> {
+/// As [`accesses`], but conditioned only on the gateways, because the compiler does not take match keys into account.
+fn accesses_by_gateways(table: &Table) -> Vec<Use<crate::Register>> {
     let accesses = table.actions.iter().filter_map(|action| action.access);
-    accesses.map(|access| Deed { what: access.register, at: access.at, ways: vec![gateways(table)] }).collect()
+    accesses.map(|access| Use { what: access.register, at: access.at, ways: vec![gateways(table)] }).collect()
 }
 
-fn writes(table: &Table) -> Vec<Deed<Written>> {
+fn writes(table: &Table) -> Vec<Use<Written>> {
     let of = |i| action_writes(&table.actions[i]).into_iter().map(move |(what, at)| (what, at, i));
     let all = (0..table.actions.len()).flat_map(of);
-    all.map(|(what, at, i)| Deed { what, at, ways: ways(table, i) }).collect()
+    all.map(|(what, at, i)| Use { what, at, ways: ways(table, i) }).collect()
 }
 
 /// An action writes each field once.

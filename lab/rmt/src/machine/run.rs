@@ -15,7 +15,7 @@ struct Pass<'a> {
     code: &'a Code,
     words: &'a mut [u32],
     phv: [u32; SLOTS],
-    /// Delayed writes, in the first `lates` of both; each field at most once.
+    /// Delayed writes: the first `lates` entries of `late_slots` and `late_values`; no field occurs twice.
     late_slots: [Slot; SLOTS],
     late_values: [u32; SLOTS],
     lates: usize,

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-const CALLED: &str = "an engine in this process can be called";
+const IN_PROCESS_CALLS_SUCCEED: &str = "calls of an engine in this process cannot fail";
 
 /// The engine on a node.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Parts for KeeperParts<'_> {
         Load { selected: said(stats.selected), copied: said(stats.copied) }
     }
 
-    /// A selector that does not run gets them when it does.
+    /// `Done` also if no selector runs: the controller sends all replica groups again when one does.
     fn set_replica_group(&mut self, group: u32, servers: &[SocketAddr]) -> Outcome {
         let set = self.slot.with(|rsnode| rsnode.set_group(group, servers));
         if set.is_none_or(|set| set.is_ok()) { Outcome::Done } else { Outcome::Bad }
@@ -207,7 +207,8 @@ impl Actor for OperatorActor {
         }
         let is_netrs = Netrs::ref_from_prefix(datagram).is_ok_and(|(start, _)| start.magic == NETRS_MAGIC);
         let mut datagram = datagram.to_vec();
-        let verdict = self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(CALLED);
+        let verdict =
+            self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(IN_PROCESS_CALLS_SUCCEED);
         let mut sent = 0;
         for (to, bytes) in self.out.all(&datagram) {
             context.send(to, bytes);

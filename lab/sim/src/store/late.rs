@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 /// Tokens of [`Context::after`] from here on stand for late datagrams.
 pub(super) const TOKENS: u64 = 1 << 32;
 
-/// Which datagrams of a node are late.
+/// Datagrams of one kind that are delayed or repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Late {
     /// Their kind.

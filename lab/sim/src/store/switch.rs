@@ -13,7 +13,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
-const CALLED: &str = "an engine in this process can be called";
+const IN_PROCESS_CALLS_SUCCEED: &str = "calls of an engine in this process cannot fail";
 
 /// The engine on a node.
 pub struct SwitchActor {
@@ -42,7 +42,7 @@ impl SwitchActor {
             Box::new(Store::new(config, 1, secret).expect(bounded))
         };
         let mut order = SetOrder::add(set);
-        while !engine.order(&mut order).expect(CALLED) {}
+        while !engine.order(&mut order).expect(IN_PROCESS_CALLS_SUCCEED) {}
         Self { engine, out: Out::new(), lateness: Lateness::default() }
     }
 
@@ -75,7 +75,8 @@ impl Actor for SwitchActor {
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         let mut datagram = datagram.to_vec();
-        let verdict = self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(CALLED);
+        let verdict =
+            self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(IN_PROCESS_CALLS_SUCCEED);
         if let Some(sid) = self.passed(&datagram) {
             super::record(context, StoreEvent::Passed { sid });
         }
@@ -88,7 +89,7 @@ impl Actor for SwitchActor {
         match wake {
             Wake::Token(token) if token >= TOKENS => self.lateness.due(context, token),
             _ => {
-                self.engine.tick(context.now(), &mut self.out).expect(CALLED);
+                self.engine.tick(context.now(), &mut self.out).expect(IN_PROCESS_CALLS_SUCCEED);
                 context.wake_at(context.now() + TICK);
             }
         }

@@ -176,7 +176,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
     fn send(&mut self, line: &str) -> Result<Vec<String>, String> {
         let Self { switches, present, vocabulary, now, .. } = self;
         let moment = moment(switches, *present, *now)?;
-        let sending = vocabulary.send(line, &moment)?;
+        let sending = vocabulary.parse_sending(line, &moment)?;
         match sending.every {
             None => self.send_one(&sending),
             Some(every) => self.send_every(&sending, every),

@@ -36,7 +36,7 @@ pub trait Vocabulary: Default {
     ///
     /// # Errors
     /// If it is invalid.
-    fn send(&mut self, line: &str, moment: &Moment<'_, ConfigOf<Self>>) -> Result<Sending, String>;
+    fn parse_sending(&mut self, line: &str, moment: &Moment<'_, ConfigOf<Self>>) -> Result<Sending, String>;
 
     /// Learns an engine's random choices from its datagram.
     fn learn(&mut self, sent: &[u8]);

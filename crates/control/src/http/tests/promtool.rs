@@ -18,7 +18,7 @@ pub(crate) fn assert_promtool_takes(snapshot: &impl AnySnapshot) {
         }
         child => child.unwrap(),
     };
-    let text = Exposition::Classic.of(snapshot.to_prometheus());
+    let text = Exposition::Classic.convert(snapshot.to_prometheus());
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -291,9 +291,10 @@ fn t14_it_gives_up_slots_that_it_does_not_use() {
     assert_eq!((world.executor.registered_ahead(), world.executor.registered()), (0, 2));
 }
 
-/// Otherwise the executor would use them after the switch dropped them.
+/// The switch drops slots that send no RETRIEVE for a lease, so the executor must not use an idle prefetch slot again after
+/// that time.
 #[test]
-fn t14_slots_that_rest_while_others_ask_are_given_up_too() {
+fn t14_idle_prefetch_slots_are_released_although_others_prefetch() {
     let mut world = busy(2);
     let (number, waits) = ask(&world);
     nothing_ahead(&mut world, number, &waits);

@@ -58,7 +58,7 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
     let cluster = Cluster::start(ground, layout)?;
     let client = cluster.client(0)?;
     let rate = rate(&client, point.warmup, point.duration)?;
-    // With the client gone, executors have nothing to hand over.
+    // Closes while the executors run: a client of Midflight waits, up to a second, until they have stopped its cancelled tasks.
     drop(client);
     cluster.end()?;
     Ok(Sample::rate(rate))

@@ -82,7 +82,7 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
             Known::Jobs(jobs) => given.extend(jobs),
         }
     }
-    // With the clients gone, executors have nothing to hand over.
+    // All tasks have ended, so the clients are no longer needed.
     drop(clients);
     begun.extend(join(&given, &cluster.end()?)?);
     let from = origin + clock::nanos(point.warmup);

@@ -1,4 +1,4 @@
-use crate::store::cluster::{Cluster, FIRST, replica_host};
+use crate::store::cluster::{Cluster, PREFERRED_SWITCH, replica_host};
 use anyhow::{Context, Result, bail};
 use midflight_net::{Disorder, Lab, Loss, Place, Way};
 use rustix::process::Signal;
@@ -97,7 +97,7 @@ impl Kind {
         };
         match (self.fault, struck) {
             (Fault::Kill, Struck::Replica(id)) => store.kill_replica(id),
-            (Fault::Kill, Struck::Switch) => store.kill_switch(FIRST),
+            (Fault::Kill, Struck::Switch) => store.kill_switch(PREFERRED_SWITCH),
             (Fault::Kill, Struck::Everybody) => kill_all(store),
             (Fault::Stop, _) => signal(store, struck, Signal::STOP)?,
             (Fault::Cut(way), Struck::Replica(id)) => lab.cut(replica_host(id), way, None)?,
@@ -114,7 +114,7 @@ impl Kind {
         let lab = store.lab().context("faults need a lab")?;
         match (self.fault, struck) {
             (Fault::Kill, Struck::Replica(id)) => store.start_replica(id)?,
-            (Fault::Kill, Struck::Switch) => store.start_switch(FIRST)?,
+            (Fault::Kill, Struck::Switch) => store.start_switch(PREFERRED_SWITCH)?,
             (Fault::Kill, Struck::Everybody) => store.start_all()?,
             (Fault::Stop, _) => signal(store, struck, Signal::CONT)?,
             (Fault::Cut(_) | Fault::CutFromSwitch(_), _) => each_host(lab, |host| lab.mend(host))?,
@@ -138,7 +138,7 @@ fn kill_all(store: &mut Cluster<'_>) {
 fn signal(store: &mut Cluster<'_>, struck: Struck, signal: Signal) -> Result<()> {
     match struck {
         Struck::Replica(id) => store.replica(id)?.signal(signal),
-        Struck::Switch => store.switch(FIRST)?.signal(signal),
+        Struck::Switch => store.switch(PREFERRED_SWITCH)?.signal(signal),
         Struck::Everybody => store.processes().for_each(|process| process.signal(signal)),
     }
     Ok(())

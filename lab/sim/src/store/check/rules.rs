@@ -1,4 +1,4 @@
-//! The names of the rules.
+//! The rules that this campaign checks: what the store promises (`docs/store.md`). R3 is checked with R1.
 
 use crate::check::Rule;
 

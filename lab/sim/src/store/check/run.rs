@@ -98,7 +98,9 @@ impl Subject for StoreSubject {
     fn start_fault(&mut self, what: &FaultKind) -> bool {
         match what {
             FaultKind::PowerCut => self.replicas().for_each(|node| self.run.crash(node)),
-            FaultKind::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
+            FaultKind::Late { party, kind, by_ms, copies } => {
+                self.set_late_datagrams(*party, Some(late(*kind, *by_ms, *copies)))
+            }
             FaultKind::Wipe(place) => return self.wipe(*place),
             FaultKind::Refound { replica, joins } => return self.begin_mistake(*replica, *joins),
             FaultKind::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
@@ -124,7 +126,7 @@ impl Subject for StoreSubject {
             FaultKind::PowerCut => self.replicas().for_each(|node| self.run.restart(node)),
             FaultKind::Wipe(place) => self.run.restart(self.run.node(Party::Replica(*place))),
             FaultKind::Refound { replica, .. } => self.end_mistake(*replica),
-            FaultKind::Late { party, .. } => self.set_late(*party, None),
+            FaultKind::Late { party, .. } => self.set_late_datagrams(*party, None),
             FaultKind::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
             FaultKind::Leave { replica, returns: true } => self.come_back(*replica),
             FaultKind::Leave { .. } | FaultKind::Join(_) => {}
@@ -179,7 +181,7 @@ impl StoreSubject {
         self.run.act(Action::Disk { node: self.run.node(Party::Replica(replica)), condition });
     }
 
-    fn set_late(&mut self, party: Party, late: Option<Late>) {
+    fn set_late_datagrams(&mut self, party: Party, late: Option<Late>) {
         let node = self.run.node(party);
         self.run.act(match party {
             Party::Switch(_) => Action::command(node, late),

@@ -113,10 +113,12 @@ pub(super) struct Waiting {
     pub(super) index: u8,
     /// `None`: a REFRESH, or an error.
     pub(super) operation: Option<u8>,
-    /// What it closes at that index; `None`: nothing (FLUSHDB).
+    /// The key group that the answer makes stable again, with the SEQ of the write's passage through the switch; `None` for
+    /// FLUSHDB.
     pub(super) closes: Option<Passage>,
 }
 
+/// A write's passage through a switch, which gave it this SEQ of this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Passage {
     pub(super) sid: Sid,

@@ -71,7 +71,7 @@ impl Vocabulary for CacheVocabulary {
         outcome.to_owned()
     }
 
-    fn send(&mut self, line: &str, moment: &Moment<'_, CacheConfig>) -> Result<Sending, String> {
+    fn parse_sending(&mut self, line: &str, moment: &Moment<'_, CacheConfig>) -> Result<Sending, String> {
         command::parse(line, &mut self.names, moment)
     }
 

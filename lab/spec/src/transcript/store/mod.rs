@@ -106,7 +106,7 @@ impl Vocabulary for StoreVocabulary {
         outcome.to_owned()
     }
 
-    fn send(&mut self, line: &str, moment: &Moment<'_, StoreConfig>) -> Result<Sending, String> {
+    fn parse_sending(&mut self, line: &str, moment: &Moment<'_, StoreConfig>) -> Result<Sending, String> {
         command::parse(line, &mut self.names, moment)
     }
 

@@ -114,7 +114,7 @@ impl Vocabulary for TasksVocabulary {
         format!("purged {}", order.purged())
     }
 
-    fn send(&mut self, line: &str, moment: &Moment<'_, TasksConfig>) -> Result<Sending, String> {
+    fn parse_sending(&mut self, line: &str, moment: &Moment<'_, TasksConfig>) -> Result<Sending, String> {
         let (who, sending) = command::parse(line, &self.context(moment, None))?;
         if let (Some(counter), Some(sender)) = (sending.counter, self.names.endpoint_mut(who)) {
             sender.counter = counter;
