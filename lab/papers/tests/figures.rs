@@ -79,7 +79,7 @@ fn schemes_are_compared_under_the_same_arrivals() {
 
 /// Each case with two seeds.
 fn with_columns(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
-    let figure = find(name).unwrap();
+    let figure = find(name).next().unwrap();
     told(figure, &figure.cases(Effort::Full, &TRACES), result)
 }
 
@@ -112,7 +112,7 @@ fn a_column_has_the_rows_and_rules_of_the_generated_workload_and_its_own_class()
 #[test]
 fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
     for name in ["bolt-13a", "bolt-13b", "bolt-15"] {
-        let figure = find(name).unwrap();
+        let figure = find(name).next().unwrap();
         let cases = figure.cases(Effort::Full, &TRACES);
         for trace in &TRACES {
             let cases_of_columns = |case: &Case| !case.name.ends_with("-short");
@@ -147,7 +147,7 @@ fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
 
 #[test]
 fn without_a_trace_its_column_is_left_out_and_the_others_stay() {
-    let figure = find("bolt-13b").unwrap();
+    let figure = find("bolt-13b").next().unwrap();
     let findings = told(figure, &figure.cases(Effort::Full, &TRACES[2..]), |_| delayed(&[(0.0, 1.0)]));
     let columns: BTreeSet<_> = findings.rows.iter().filter_map(|row| row.column).collect();
     assert_eq!(columns, ["alibaba"].into());
@@ -170,4 +170,12 @@ fn quick_runs_have_the_cells_that_their_rows_need() {
         let names = |effort| figure.cases(effort, &TRACES).into_iter().map(|case| case.name).collect::<Vec<_>>();
         assert_eq!(names(Effort::Full), names(Effort::Quick), "{}", figure.name);
     }
+}
+
+#[test]
+fn a_paper_s_name_stands_for_its_figures() {
+    let names = |name| find(name).map(|figure| figure.name).collect::<Vec<_>>();
+    assert_eq!(names("flair-lb"), ["flair-lb"]);
+    assert_eq!(names("falcon"), ["falcon-8", "falcon-9-10"]);
+    assert_eq!((names("flair").len(), names("fal").len(), names("").len()), (9, 0, 0));
 }

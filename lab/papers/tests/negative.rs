@@ -6,7 +6,7 @@ use midflight_papers::cell::{CellResult, LevelResult, Percentiles, QUANTILES, Se
 use midflight_papers::experiment::{Experiment, Outcome};
 use midflight_papers::figures::{ALL, Case, Effort, Figure, TRACES};
 use midflight_papers::findings::{Findings, Verdict};
-use midflight_papers::netrs;
+use midflight_papers::{flair, netrs};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::BTreeSet;
@@ -71,11 +71,25 @@ fn drawn_of_cache(random: &mut Pcg64) -> netrs::CellResult {
     }
 }
 
+fn drawn_of_store(random: &mut Pcg64) -> flair::CellResult {
+    // Sometimes without service.
+    let out = random.random();
+    let rate = |random: &mut Pcg64| if random.random_bool(out) { 0.0 } else { random.random_range(1.0..9e6) };
+    flair::CellResult {
+        per_second: 10f64.powf(random.random_range(2.0..8.0)),
+        reads: percentiles(random),
+        writes: percentiles(random),
+        shares: flair::Shares { by_leader: random.random(), unstable: random.random(), redirected: random.random() },
+        over_time: (0..30).map(|_| rate(random)).collect(),
+        ..flair::CellResult::default()
+    }
+}
+
 fn outcome(case: &Case, random: &mut Pcg64) -> Outcome {
     match case.cell {
         Experiment::Tasks(_) => Outcome::Tasks(drawn(random)),
         Experiment::Cache(_) => Outcome::Cache(drawn_of_cache(random)),
-        Experiment::Store(_) => unreachable!("no figure has these cells"),
+        Experiment::Store(_) => Outcome::Store(drawn_of_store(random)),
     }
 }
 

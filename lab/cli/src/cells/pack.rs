@@ -25,9 +25,10 @@ pub(super) fn key(cell: &Experiment) -> Result<String> {
 fn name(cell: &Experiment) -> Result<String> {
     let cell = serde_json::to_value(cell)?;
     let text = |path| cell.pointer(path).and_then(|name| name.as_str());
-    // A scheduler's name; for the cache, the placement of its selectors.
+    // A scheduler's name; for the cache, the placement of its selectors; for a store, the system.
     let placement = || text("/placement").map(|placement| format!("netrs-{placement}"));
-    let name = text("/scheme/name").map(str::to_owned).or_else(placement);
+    let system = || text("/system").map(|system| format!("flair-{system}"));
+    let name = text("/scheme/name").map(str::to_owned).or_else(placement).or_else(system);
     Ok(format!("{}.{PACK}", name.context("a cell without a scheme")?))
 }
 

@@ -56,10 +56,11 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
     let content = html! {
         header {
             h1 { "The papers' figures, simulated" }
-            p { "What the papers on Falcon and Bolt measured on a cluster with a programmable switch, and what the one on NetRS "
-                "simulated, run again in virtual time. Rows of the papers' schemes run models of the published protocols, without "
-                "bytes; rows whose names begin with " code { "midflight" } " or " code { "asic" } " run this project's switch, client "
-                "and executor. Of NetRS, the selectors and the planner are this project's." }
+            p { "What the papers on Falcon, Bolt and FLAIR measured on a cluster with a programmable switch, and what the one on NetRS "
+                "simulated, run again in virtual time. Rows of Falcon, Bolt and their rivals run models of the published protocols, "
+                "without bytes; rows whose names begin with " code { "midflight" } " or " code { "asic" } " run this project's switch, "
+                "client and executor. Of NetRS, the selectors and the planner are this project's; of FLAIR everything is, except for VR "
+                "and Fast Paxos." }
             p.remark { (evidence(shown)) }
             @if how.quick {
                 p.remark { "A quick run: short, to see that it works. Values and verdicts may change in a full one." }

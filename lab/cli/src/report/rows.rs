@@ -47,19 +47,21 @@ pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 4] {
     })
 }
 
-/// `figures.predicted.total`, `.numbers.pass`, `.statements.pass` and so on.
-pub(crate) fn by_class(rows: &[&Row]) -> Vec<Measure> {
+/// `PREFIX.predicted.total`, `.numbers.total`, `.numbers.pass`, `.statements.pass` and so on.
+pub(crate) fn by_class(prefix: &str, rows: &[&Row]) -> Vec<Measure> {
     let count = |name: String, number: usize| Measure::count(&name, number as u64, "rows");
     let of = |class: Class| {
         let rows: Vec<&&Row> = rows.iter().filter(|row| row.class.name() == class.name()).collect();
-        let name = |what: &str| format!("figures.{}.{what}", class.name());
+        let name = |what: &str| format!("{prefix}.{}.{what}", class.name());
         let total = count(name("total"), rows.len());
         let verdicts = [("numbers", false), ("statements", true)].into_iter().flat_map(|(kind, is_statement)| {
             let rows = rows.iter().filter(move |row| row.is_statement() == is_statement);
-            Verdict::ALL.map(|verdict| {
+            let total = count(name(&format!("{kind}.total")), rows.clone().count());
+            let verdicts = Verdict::ALL.map(|verdict| {
                 let of_verdict = rows.clone().filter(|row| row.verdict() == verdict).count();
                 count(name(&format!("{kind}.{}", verdict.name())), of_verdict)
-            })
+            });
+            [total].into_iter().chain(verdicts)
         });
         [total].into_iter().chain(verdicts).collect::<Vec<_>>()
     };

@@ -14,6 +14,7 @@ mod bolt_17;
 mod contenders;
 mod falcon_8;
 mod falcon_9_10;
+mod flair;
 mod netrs;
 mod results;
 mod scale;
@@ -54,6 +55,8 @@ pub enum Reduce {
     Tasks(fn(&Results) -> Findings),
     /// For cells of the cache program.
     Cache(fn(&Results<CellResult>) -> Findings),
+    /// For cells of a store.
+    Store(fn(&Results<crate::flair::CellResult>) -> Findings),
 }
 
 impl Figure {
@@ -67,18 +70,25 @@ impl Figure {
     /// Findings from the outcomes of its cases, each with its case's name, in the order of seeds.
     #[must_use]
     pub fn findings<'a>(&self, outcomes: impl IntoIterator<Item = (&'a str, Outcome)>) -> Findings {
-        let (mut tasks, mut cache) = (Results::default(), Results::default());
+        let (mut tasks, mut cache, mut store) = (Results::default(), Results::default(), Results::default());
         for (case, outcome) in outcomes {
             match outcome {
                 Outcome::Tasks(result) => tasks.push(case, result),
                 Outcome::Cache(result) => cache.push(case, result),
-                Outcome::Store(_) => {} // of no figure
+                Outcome::Store(result) => store.push(case, result),
             }
         }
         match self.reduce {
             Reduce::Tasks(reduce) => reduce(&tasks),
             Reduce::Cache(reduce) => reduce(&cache),
+            Reduce::Store(reduce) => reduce(&store),
         }
+    }
+
+    /// The first word of its name: its paper, or what it is about.
+    #[must_use]
+    pub fn paper(&self) -> &'static str {
+        self.name.split('-').next().unwrap_or(self.name)
     }
 
     /// Whether it has columns for real traces.
@@ -108,7 +118,7 @@ impl Effort {
 }
 
 /// All figures, in the order of the papers.
-pub const ALL: [Figure; 19] = [
+pub const ALL: [Figure; 28] = [
     falcon_8::FIGURE,
     falcon_9_10::FIGURE,
     bolt_11::FIGURE,
@@ -128,13 +138,21 @@ pub const ALL: [Figure; 19] = [
     netrs::change::FIGURE,
     netrs::flat::FIGURE,
     netrs::selectors::FIGURE,
+    flair::clients::FIGURE,
+    flair::skew::FIGURE,
+    flair::ratio::FIGURE,
+    flair::latency::FIGURE,
+    flair::share::FIGURE,
+    flair::faults::FIGURE,
+    flair::scale::FIGURE,
+    flair::balance::FIGURE,
+    flair::kgroups::FIGURE,
 ];
 
 /// A hash of all constants and rules, which are frozen. Verdicts under another hash are not comparable.
 pub const RULES_VERSION: &str = env!("MIDFLIGHT_RULES_VERSION");
 
-/// Finds a figure by name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Figure> {
-    ALL.iter().find(|figure| figure.name == name)
+/// The figure of this name, or all whose names begin with this paper's: `bolt`, `falcon`, `flair`, `netrs`.
+pub fn find(name: &str) -> impl Iterator<Item = &'static Figure> {
+    ALL.iter().filter(move |figure| figure.name == name || figure.paper() == name)
 }

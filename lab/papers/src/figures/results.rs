@@ -50,6 +50,18 @@ impl<R> Results<R> {
         self.0.get(case).map_or(&[], Vec::as_slice)
     }
 
+    /// The same with the results of each case whose variant's name ends so replaced by the variant's.
+    #[must_use]
+    pub fn preferring(&self, end: &str) -> Self
+    where
+        R: Clone,
+    {
+        let of = |(name, results): (&String, &Vec<R>)| Some((name.strip_suffix(end)?.to_owned(), results.clone()));
+        let mut all = self.clone();
+        all.0.extend(self.0.iter().filter_map(of));
+        all
+    }
+
     /// A quantity of a case over its seeds.
     #[must_use]
     pub fn estimate(&self, case: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
@@ -72,6 +84,13 @@ impl<R> Results<R> {
         Estimate::of(&values)
     }
 
+    /// By how much a quantity of one case is below another's, as a share of the latter, seed by seed.
+    #[must_use]
+    pub fn reduction(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Option<Estimate> {
+        let shares = self.factor(under, over, quantity)?;
+        Some(Estimate { mean: 1.0 - shares.mean, ..shares })
+    }
+
     /// Whether a quantity of one case is above another's, seed by seed.
     #[must_use]
     pub fn is_above(&self, over: &str, under: &str, quantity: impl Fn(&R) -> f64) -> Holds {
@@ -83,19 +102,19 @@ impl<R> Results<R> {
     pub fn mean(&self, case: &str, quantity: impl Fn(&R) -> f64) -> f64 {
         self.estimate(case, quantity).map_or(f64::NAN, |estimate| estimate.mean)
     }
-}
 
-impl Results {
     /// Cumulative distribution; quantiles are averaged over the seeds.
     #[must_use]
-    pub fn cumulative(&self, case: &str, part: impl Fn(&CellResult) -> Option<&Percentiles>) -> Vec<Point> {
+    pub fn cumulative(&self, case: &str, part: impl Fn(&R) -> Option<&Percentiles>) -> Vec<Point> {
         let points = QUANTILES.iter().map(|&quantile| {
             let ms = self.mean(case, |result| part(result).map_or(f64::NAN, |percentiles| percentiles.at(quantile)));
             Point::new(ms * NS_PER_MS, quantile)
         });
         points.filter(|point| point.x.is_finite()).collect()
     }
+}
 
+impl Results {
     pub(super) fn distribution(
         &self,
         case: &str,

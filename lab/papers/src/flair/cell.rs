@@ -1,7 +1,9 @@
 //! One run of the evaluation: its input, as data, and its result.
 
+use super::costs::Costs;
 use crate::cell::Percentiles;
 use midflight_dataplane::store::{Policy, ReplyCheck};
+use midflight_endpoint::Nanos;
 use midflight_store::replica::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,10 @@ pub struct Cell {
     pub zipf: f64,
     /// log2 of the number of key groups (12).
     pub kgroup_bits: u8,
+    /// What requests take of a replica.
+    pub costs: Costs,
+    /// Nanoseconds added to each way between a client and a replica (0).
+    pub way_ns: Nanos,
     /// How much longer everything takes at one follower, in thousandths (0).
     pub slower_per_mille: u32,
     /// What fails, and when.
@@ -35,11 +41,11 @@ pub struct Cell {
     pub warmup_ms: u64,
     /// Milliseconds until the end, warm-up included (1,200).
     pub duration_ms: u64,
-    /// Seed of all randomness. All systems see the same operations of each client.
+    /// Seed of all randomness. All systems but the models see the same operations of each client.
     pub seed: u64,
 }
 
-/// The compared systems, by the mode of Midflight's replicas that is like them.
+/// The compared systems. All but two are modes of Midflight's replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
@@ -54,6 +60,10 @@ pub enum System {
     Raft,
     /// Unrep., NOPaxos at its best.
     Unreplicated,
+    /// VR, a [model](super::quorum).
+    ViewstampedReplication,
+    /// Fast Paxos, a [model](super::quorum).
+    FastPaxos,
     /// Reads from followers as in etcd, which the paper does not have.
     #[serde(rename = "follower-readindex")]
     FollowerReadIndex,
@@ -102,19 +112,22 @@ pub struct CellResult {
     pub wall_ms: f64,
 }
 
-/// Shares of the reads, 0 to 1.
+/// Shares of the reads, 0 to 1. Without meaning if a replica dies: its counters end with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
     /// Answered by the leader.
     pub by_leader: f64,
     /// Sent to the leader because their key group was unstable.
     pub unstable: f64,
-    /// Refused by a follower, or their answer refused by the switch, and sent on to the leader.
+    /// Refused by a follower or the switch after a follower had them, and sent on to the leader.
     pub redirected: f64,
 }
 
 /// Bucket width of results over time, in milliseconds.
 pub const BUCKET_MS: u64 = 50;
+
+/// Of 24 bytes with values of 1 KB, in the largest store.
+const KEYS_MAX: u32 = 450_000;
 
 /// Why a cell cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,6 +152,8 @@ impl Default for Cell {
             keys: 100_000,
             zipf: 0.0,
             kgroup_bits: 12,
+            costs: Costs::default(),
+            way_ns: 0,
             slower_per_mille: 0,
             fault: None,
             warmup_ms: 200,
@@ -149,15 +164,17 @@ impl Default for Cell {
 }
 
 impl System {
-    pub(super) fn mode(self) -> Mode {
-        match self {
+    /// `None` for a model.
+    pub(super) fn mode(self) -> Option<Mode> {
+        Some(match self {
             Self::Flair => Mode::Flair,
             Self::FollowerLease => Mode::FollowerLease,
             Self::LeaderLease => Mode::LeaderLease,
             Self::Raft => Mode::Raft,
             Self::Unreplicated => Mode::Unreplicated,
             Self::FollowerReadIndex => Mode::FollowerReadIndex,
-        }
+            Self::ViewstampedReplication | Self::FastPaxos => return None,
+        })
     }
 }
 
@@ -170,6 +187,14 @@ impl CellResult {
 }
 
 impl Cell {
+    /// A replica's threads. The originals of Raft, VR and Fast Paxos handle one event after the other.
+    pub(super) fn threads(&self) -> usize {
+        match self.system {
+            System::Raft | System::ViewstampedReplication | System::FastPaxos => 1,
+            _ => self.costs.threads as usize,
+        }
+    }
+
     /// Checks that all fields are valid.
     ///
     /// # Errors
@@ -181,9 +206,11 @@ impl Cell {
         must(is_alone || [3, 5, 7].contains(&self.replicas), "replicas must be 3, 5 or 7")?;
         must((1..=2_560).contains(&self.clients), "clients must be 1 to 2,560")?;
         must((0.0..=1.0).contains(&self.reads), "reads must be 0 to 1")?;
-        must((1..=4_000_000).contains(&self.keys), "keys must be 1 to 4,000,000")?;
+        must((1..=KEYS_MAX).contains(&self.keys), "keys must be 1 to 450,000: a store has 512 MiB")?;
         must((0.0..=2.0).contains(&self.zipf), "zipf must be 0 to 2")?;
         must(self.kgroup_bits <= 12, "kgroup_bits must be at most 12")?;
+        self.costs.fault().map_or(Ok(()), |what| must(false, what))?;
+        must(self.way_ns <= 10_000_000, "way_ns must be at most 10,000,000: clients would repeat what is on its way")?;
         must(self.slower_per_mille <= 10_000, "slower_per_mille must be at most 10,000")?;
         must(
             self.slower_per_mille == 0 || !is_alone,
@@ -191,7 +218,13 @@ impl Cell {
         )?;
         must(self.warmup_ms < self.duration_ms, "warmup_ms must be less than duration_ms")?;
         must(self.duration_ms <= 600_000, "duration_ms must be at most 600,000")?;
+        let is_plain = self.zipf == 0.0 && self.slower_per_mille == 0 && self.costs.share_per_mille == 1_000;
+        must(
+            self.system.mode().is_some() || is_plain,
+            "zipf, slower_per_mille, costs.share_per_mille: not of this system's model",
+        )?;
         let Some(fault) = self.fault else { return Ok(()) };
+        must(self.system.mode().is_some(), "fault: this system's model has the normal case only")?;
         must(fault.at_ms < self.duration_ms, "fault.at_ms must be before the end")?;
         must(fault.kind == FaultKind::Switch || !is_alone, "fault: a store of one replica ends with it")
     }

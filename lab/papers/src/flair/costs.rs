@@ -1,36 +1,81 @@
-//! What requests take of a replica, with the reason. Set from three rows of the paper before any cell ran, and frozen.
+//! What requests take of a replica, with the reason. Set from rows and sentences of the papers that `docs/internals/store-evaluation.md`
+//! names, and frozen. Only experiments and comparisons with a live store use others.
 
 use crate::calibration::NODE_THREADS;
 use midflight_endpoint::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// Thread time of a read. In a read-only workload, seven replicas with [`NODE_THREADS`] threads each answer 5.4 million reads a second
 /// (FLAIR, load balancing, §7.4: 6 followers).
 const READ_NS: Nanos = 7 * NODE_THREADS as Nanos * 10_000 / 54;
 /// Reads for which a write takes a leader's thread in Opt. Raft: "almost 35 times longer" (FLAIR §7.1).
 const WRITE_READS: Nanos = 35;
-/// The same without replicas (FLAIR §7.1).
+/// The same without replicas (FLAIR §7.1). The rest is what replication adds.
 const WRITE_ALONE_READS: Nanos = 30;
+/// The leader bears most of a write (FLAIR, load balancing, §6.2): a follower takes what replication adds at the leader.
+const ENTRY_READS: Nanos = WRITE_READS - WRITE_ALONE_READS;
 /// Bytes of a message of Raft for each entry that writes a key of 24 bytes and a value of 1 KB.
 const ENTRY_BYTES: u64 = 1_100;
 
-/// Times of one thread.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Costs {
-    pub(super) read: Nanos,
-    pub(super) write: Nanos,
-    /// Of a follower, for an entry.
-    entry: Nanos,
+/// Thread times in nanoseconds; default: those of the papers' replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Costs {
+    /// Threads of a replica (20).
+    pub threads: u32,
+    /// Of one CPU, what the control group of a replica with one thread gets, in thousandths (1,000).
+    pub share_per_mille: u32,
+    /// Of a read.
+    pub read_ns: Nanos,
+    /// Of a write, at the leader.
+    pub write_ns: Nanos,
+    /// Of a write without replicas.
+    pub write_alone_ns: Nanos,
+    /// Of a write, at a follower.
+    pub entry_ns: Nanos,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self {
+            threads: NODE_THREADS,
+            share_per_mille: 1_000,
+            read_ns: READ_NS,
+            write_ns: READ_NS * WRITE_READS,
+            write_alone_ns: READ_NS * WRITE_ALONE_READS,
+            entry_ns: READ_NS * ENTRY_READS,
+        }
+    }
 }
 
 impl Costs {
-    pub(super) fn of(is_alone: bool) -> Self {
-        let write = READ_NS * if is_alone { WRITE_ALONE_READS } else { WRITE_READS };
-        // The paper says nothing of followers: like a store without replicas, they execute the write, but handle no request.
-        Self { read: READ_NS, write, entry: READ_NS * (WRITE_ALONE_READS - 1) }
+    /// The same with a write of so many reads, and what follows it in proportion.
+    #[must_use]
+    pub fn with_write_reads(self, reads: u64) -> Self {
+        let part = |ns: Nanos| ns * reads / WRITE_READS;
+        Self {
+            write_ns: part(self.write_ns),
+            write_alone_ns: part(self.write_alone_ns),
+            entry_ns: part(self.entry_ns),
+            ..self
+        }
     }
 
+    /// Of a follower, for a message of Raft.
     pub(super) fn of_message(&self, bytes: usize) -> Nanos {
-        self.entry * (bytes as u64 / ENTRY_BYTES)
+        self.entry_ns * (bytes as u64 / ENTRY_BYTES)
+    }
+
+    /// What of it is invalid, and what is allowed.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let times = [self.read_ns, self.write_ns, self.write_alone_ns, self.entry_ns];
+        let rules = [
+            ((1..=1_000).contains(&self.threads), "costs.threads must be 1 to 1,000"),
+            (times.iter().all(|ns| *ns <= 1_000_000_000), "costs: no time may exceed a second"),
+            ((1..=1_000).contains(&self.share_per_mille), "costs.share_per_mille must be 1 to 1,000"),
+            (self.threads == 1 || self.share_per_mille == 1_000, "costs.share_per_mille is for one thread"),
+        ];
+        rules.into_iter().find_map(|(holds, what)| (!holds).then_some(what))
     }
 }
 
@@ -40,10 +85,12 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_rows_that_set_them() {
-        let (alone, replicated) = (Costs::of(true), Costs::of(false));
-        let per_second = 7.0 * f64::from(NODE_THREADS) * 1e9 / replicated.read as f64;
+        let costs = Costs::default();
+        let per_second = 7.0 * f64::from(costs.threads) * 1e9 / costs.read_ns as f64;
         assert!((per_second / 5.4e6 - 1.0).abs() < 1e-3, "{per_second}");
-        assert_eq!((alone.write / alone.read, replicated.write / replicated.read), (30, 35));
-        assert_eq!((replicated.of_message(80), replicated.of_message(2_300)), (0, 2 * 29 * replicated.read));
+        assert_eq!((costs.write_alone_ns / costs.read_ns, costs.write_ns / costs.read_ns), (30, 35));
+        assert_eq!((costs.of_message(80), costs.of_message(2_300)), (0, 2 * 5 * costs.read_ns));
+        let light = costs.with_write_reads(14);
+        assert_eq!((light.write_ns / costs.read_ns, light.entry_ns / costs.read_ns), (14, 2));
     }
 }

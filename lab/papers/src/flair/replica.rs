@@ -62,8 +62,8 @@ impl Actor for Machine {
     fn cost(&self, _from: SocketAddr, datagram: &[u8]) -> Nanos {
         let Ok((request, _)) = Request::ref_from_prefix(datagram) else { return 0 };
         match request.header.operation {
-            operation if operation == u8::from(Operation::Read) => self.at_pace(self.costs.read),
-            operation if operation == u8::from(Operation::Write) => self.at_pace(self.costs.write),
+            operation if operation == u8::from(Operation::Read) => self.at_pace(self.costs.read_ns),
+            operation if operation == u8::from(Operation::Write) => self.at_pace(self.costs.write_ns),
             _ => 0,
         }
     }

@@ -1,25 +1,25 @@
-//! The world of a cell, and what is measured in it.
+//! The world of a cell.
 
-use super::cell::{BUCKET_MS, Cell, CellError, CellResult, FaultKind, Shares, System};
+use super::cell::{Cell, CellError, CellResult, FaultKind, Shares, System};
 use super::costs::Costs;
+use super::measured::Measured;
+use super::quorum;
 use super::replica::{Machine, Pace};
-use super::users::{Order, Record, Users, Workload};
-use crate::calibration::NODE_THREADS;
-use crate::cell::percentiles::Recorder;
+use super::users::{Order, Users, Workload};
 use crate::cell::testbed::{hardware, host};
 use midflight_dataplane::store::{NewSet, SetStats, StoreConfig};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_sim::store::{ReplicaActor, SwitchActor, add_switch as add_store_switch};
-use midflight_sim::{Action, Actor, Birth, Faults, Happening, NodeId, Place, Sink, World};
+use midflight_sim::{Action, Actor, Birth, Faults, Hardware, LinkConfig, NodeId, Place, World};
 use midflight_store::client::{Client, ClientConfig};
-use midflight_store::replica::{Member, Replica, ReplicaConfig, Role, Timing};
+use midflight_store::replica::{Member, Mode, Replica, ReplicaConfig, Role, Timing};
 use rand::RngExt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 const SET: u16 = 1;
 /// The paper's machines with clients.
-const MACHINES: u32 = 10;
+pub(super) const MACHINES: u32 = 10;
 /// The store elects a leader, and its keys are written, within this simulated time.
 const READY: Nanos = 60 * SECOND;
 
@@ -30,11 +30,18 @@ const READY: Nanos = 60 * SECOND;
 pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = Instant::now();
-    let mut site = Site::build(cell);
+    let result = match cell.system.mode() {
+        Some(mode) => run_store(cell, mode)?,
+        None => quorum::run(cell),
+    };
+    Ok(CellResult { wall_ms: began.elapsed().as_secs_f64() * 1e3, ..result })
+}
+
+fn run_store(cell: &Cell, mode: Mode) -> Result<CellResult, CellError> {
+    let mut site = Site::build(cell, mode);
     site.load()?;
     site.measure(cell);
-    let result = site.result(cell);
-    Ok(CellResult { wall_ms: began.elapsed().as_secs_f64() * 1e3, ..result })
+    Ok(site.result(cell))
 }
 
 /// A store and its clients.
@@ -53,14 +60,13 @@ struct Site {
 struct Counts {
     served: u64,
     by_leader: u64,
-    refused: u64,
     turned_back: u64,
     leader_only: u64,
 }
 
 impl Site {
-    fn build(cell: &Cell) -> Self {
-        let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware());
+    fn build(cell: &Cell, mode: Mode) -> Self {
+        let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &with_way(cell.way_ns));
         let addresses: Vec<SocketAddr> = (1..=u32::from(cell.replicas)).map(World::home).collect();
         let switch = add_switch(&mut world, cell, &addresses);
         let at = world.address(switch);
@@ -72,7 +78,7 @@ impl Site {
         let replicas = members
             .iter()
             .zip(&paces)
-            .map(|(own, pace)| add_replica(&mut world, cell, own, &members, at, pace))
+            .map(|(own, pace)| add_replica(&mut world, (cell, mode), own, &members, at, pace))
             .collect();
         let machines = MACHINES.min(cell.clients);
         let machines = (0..machines).map(|place| add_machine(&mut world, cell, place, machines, at)).collect();
@@ -95,8 +101,7 @@ impl Site {
         let start = self.world.now();
         let at = |ms: u64| start + ms * MS;
         if let Some(measured) = self.world.sink_mut::<Measured>() {
-            *measured =
-                Measured { start, from: at(cell.warmup_ms), is_over_time: cell.fault.is_some(), ..Measured::default() };
+            measured.begin(start, cell);
         }
         let (leader, follower) = self.roles();
         self.paces[follower].set(1_000 + u64::from(cell.slower_per_mille));
@@ -142,12 +147,11 @@ impl Site {
         replicas.map(Replica::counters).fold(of_switch, |counts, replica| Counts {
             served: counts.served + replica.reads_served,
             by_leader: counts.by_leader + replica.reads_as_leader,
-            refused: counts.refused + replica.reads_refused,
             ..counts
         })
     }
 
-    fn result(&mut self, cell: &Cell) -> CellResult {
+    fn result(&self, cell: &Cell) -> CellResult {
         let (before, after) = (self.before, self.counts());
         let served = after.served.saturating_sub(before.served).max(1) as f64;
         let share = |after: u64, before: u64| after.saturating_sub(before) as f64 / served;
@@ -155,24 +159,18 @@ impl Site {
         let shares = Shares {
             by_leader: share(after.by_leader, before.by_leader),
             unstable: if is_flair { share(after.leader_only, before.leader_only) } else { 0.0 },
-            redirected: share(after.refused + after.turned_back, before.refused + before.turned_back),
+            redirected: share(after.turned_back, before.turned_back),
         };
         let events = self.world.events();
-        let measured = self.world.sink_mut::<Measured>().map(std::mem::take).unwrap_or_default();
-        let seconds = (cell.duration_ms - cell.warmup_ms) as f64 / 1e3;
-        let (reads, writes) = (measured.reads.percentiles(), measured.writes.percentiles());
-        let bucket_s = BUCKET_MS as f64 / 1e3;
-        CellResult {
-            per_second: (reads.count + writes.count) as f64 / seconds,
-            reads,
-            writes,
-            shares,
-            over_time: measured.buckets.iter().map(|&count| count as f64 / bucket_s).collect(),
-            failed: measured.failed,
-            events,
-            wall_ms: 0.0,
-        }
+        self.world.sink::<Measured>().map_or_else(CellResult::default, |measured| measured.result(cell, shares, events))
     }
+}
+
+/// The testbed with longer ways. A way has two links.
+pub(super) fn with_way(added: Nanos) -> Hardware {
+    let usual = hardware();
+    let link = LinkConfig { latency: usual.link.latency + added / 2, ..usual.link };
+    Hardware { link, ..usual }
 }
 
 fn add_switch(world: &mut World, cell: &Cell, replicas: &[SocketAddr]) -> NodeId {
@@ -191,7 +189,7 @@ fn add_switch(world: &mut World, cell: &Cell, replicas: &[SocketAddr]) -> NodeId
 
 fn add_replica(
     world: &mut World,
-    cell: &Cell,
+    (cell, mode): (&Cell, Mode),
     own: &Member,
     members: &[Member],
     switch: SocketAddr,
@@ -199,12 +197,11 @@ fn add_replica(
 ) -> NodeId {
     let mut config = ReplicaConfig::new(1, SET, own.id, members.to_vec(), vec![switch], 0);
     config.founds = true;
-    config.mode = cell.system.mode();
+    config.mode = mode;
     config.kgroup_bits = cell.kgroup_bits;
     config.store_bytes = STORE_BYTES;
-    let (costs, pace) = (Costs::of(members.len() == 1), pace.clone());
-    // The original Raft handles events in one thread.
-    let threads = if cell.system == System::Raft { 1 } else { NODE_THREADS as usize };
+    let (costs, pace, threads) = (cell.costs, pace.clone(), cell.threads());
+    let costs = if members.len() == 1 { Costs { write_ns: costs.write_alone_ns, ..costs } } else { costs };
     let host = world.add_host(host());
     let node = world.add_actor(
         Place::Host(host),
@@ -217,9 +214,16 @@ fn add_replica(
     );
     world.set_volatile(node);
     world.set_threads(node, threads);
+    if costs.share_per_mille < 1_000 {
+        // Groups start one after the other, and so do their periods.
+        let phase = SHARE_PERIOD * Nanos::from(own.slot) / members.len() as Nanos;
+        world.set_share(node, SHARE_PERIOD * Nanos::from(costs.share_per_mille) / 1_000, SHARE_PERIOD, phase);
+    }
     node
 }
 
+/// Period of a control group's quota, as in `midflight-lab bench modes`.
+const SHARE_PERIOD: Nanos = 10 * MS;
 /// The largest that a replica takes.
 const STORE_BYTES: usize = 512 << 20;
 
@@ -239,54 +243,21 @@ fn add_machine(world: &mut World, cell: &Cell, place: u32, machines: u32, switch
     )
 }
 
-/// What is measured.
-struct Measured {
-    loaded: usize,
-    start: Nanos,
-    /// End of the warm-up.
-    from: Nanos,
-    reads: Recorder,
-    writes: Recorder,
-    failed: u64,
-    is_over_time: bool,
-    buckets: Vec<u64>,
-}
-
-impl Default for Measured {
-    fn default() -> Self {
-        let (reads, writes) = (Recorder::new(), Recorder::new());
-        Self { loaded: 0, start: 0, from: 0, reads, writes, failed: 0, is_over_time: false, buckets: Vec::new() }
-    }
-}
-
-impl Sink for Measured {
-    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
-        match happening.of() {
-            Some(Record::Loaded) => self.loaded += 1,
-            Some(&Record::Ended { is_read, took, failed }) => {
-                if failed {
-                    self.failed += 1;
-                    return;
-                }
-                if self.is_over_time {
-                    let bucket = ((at - self.start) / (BUCKET_MS * MS)) as usize;
-                    self.buckets.resize(self.buckets.len().max(bucket + 1), 0);
-                    self.buckets[bucket] += 1;
-                }
-                if at >= self.from {
-                    let recorder = if is_read { &mut self.reads } else { &mut self.writes };
-                    recorder.record(took);
-                }
-            }
-            None => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::cell::Fault;
     use super::*;
+
+    const ALL: [System; 8] = [
+        System::Flair,
+        System::FollowerLease,
+        System::LeaderLease,
+        System::Raft,
+        System::Unreplicated,
+        System::FollowerReadIndex,
+        System::ViewstampedReplication,
+        System::FastPaxos,
+    ];
 
     fn small(system: System) -> Cell {
         let replicas = if system == System::Unreplicated { 1 } else { 3 };
@@ -295,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_system_serves_and_a_run_is_repeated_exactly() {
-        for system in [System::Flair, System::FollowerLease, System::LeaderLease, System::Raft, System::Unreplicated] {
+        for system in ALL {
             let first = run(&small(system)).unwrap().deterministic();
             assert!(first.per_second > 1_000.0 && first.failed == 0, "{system:?}: {first:?}");
             assert_eq!(first, run(&small(system)).unwrap().deterministic(), "{system:?}");
@@ -314,11 +285,22 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_a_follower_refuses_is_redirected_once() {
+        let cell = Cell { reads: 0.5, zipf: 0.99, kgroup_bits: 4, ..small(System::FollowerLease) };
+        let mut site = Site::build(&cell, Mode::FollowerLease);
+        site.load().unwrap();
+        site.measure(&cell);
+        let refused: u64 = (0..3).filter_map(|place| site.replica(place)).map(|it| it.counters().reads_refused).sum();
+        let (before, after) = (site.before, site.counts());
+        assert!(after.turned_back > before.turned_back && after.turned_back <= refused, "{after:?} {refused}");
+    }
+
+    #[test]
     fn an_idle_store_takes_a_read_and_the_way_there_and_back() {
         let cell = Cell { reads: 1.0, clients: 1, warmup_ms: 1, duration_ms: 21, ..small(System::Flair) };
         let (result, host) = (run(&cell).unwrap(), host());
         let way = host.send + 2 * hardware().link.latency + hardware().switch.pass + host.receive + host.receive_jitter;
-        let expected = 2 * way + Costs::of(false).read;
+        let expected = 2 * way + Costs::default().read_ns;
         let mean = result.reads.mean_ms * 1e6;
         assert!((mean / expected as f64 - 1.0).abs() < 0.1, "{mean} {expected}");
     }
@@ -329,6 +311,7 @@ mod tests {
             let fault = Some(Fault { kind, at_ms: 100 });
             let cell = Cell { reads: 0.99, clients: 4, fault, warmup_ms: 1, duration_ms: 600, ..small(System::Flair) };
             let over_time = run(&cell).unwrap().over_time;
+            assert_eq!(over_time.len(), 12);
             let (before, least, last) =
                 (over_time[1], over_time[2..8].iter().copied().fold(f64::MAX, f64::min), over_time[11]);
             assert!(least < 0.9 * before && last > 0.5 * before, "{kind:?}: {over_time:?}");

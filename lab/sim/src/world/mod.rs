@@ -23,7 +23,7 @@ use core::{AtSwitch, Event, WorldState};
 use disk::Disk;
 use links::Links;
 use midflight_endpoint::Nanos;
-use node::{NEVER, Node};
+use node::{CpuShare, NEVER, Node};
 use std::any::Any;
 use std::net::SocketAddr;
 
@@ -134,6 +134,7 @@ impl World {
             held: None,
             thread: 0,
             threads: Box::default(),
+            share: None,
             undecided: 0,
             datagram_max: usize::MAX,
             network: stream(Purpose::Network),
@@ -152,6 +153,16 @@ impl World {
     pub fn set_threads(&mut self, node: NodeId, threads: usize) {
         assert!(threads > 0, "a process has a thread");
         self.core.nodes[node.index()].threads = vec![0; threads - 1].into();
+    }
+
+    /// Gives a node of one thread only `quota` of each `period` of a CPU; the first begins at `phase`.
+    ///
+    /// # Panics
+    /// If it has several threads, or no quota.
+    pub fn set_share(&mut self, node: NodeId, quota: Nanos, period: Nanos, phase: Nanos) {
+        let node = &mut self.core.nodes[node.index()];
+        assert!(node.threads.is_empty() && quota > 0 && quota <= period, "one thread has a part of each period");
+        node.share = Some(CpuShare { quota, period, phase, until: 0, used: 0 });
     }
 
     /// Shows the datagrams that pass this node's switch to the node ([`Actor::passing`]).

@@ -42,6 +42,8 @@ pub(super) struct Node {
     pub(super) thread: Nanos,
     /// The same of its other threads.
     pub(super) threads: Box<[Nanos]>,
+    /// Of one CPU, if not all of it.
+    pub(super) share: Option<CpuShare>,
     pub(super) undecided: u32,
     /// Larger datagrams are lost on the path to it and from it.
     pub(super) datagram_max: usize,
@@ -50,12 +52,45 @@ pub(super) struct Node {
     pub(super) random: Pcg64,
 }
 
+/// What Linux's control groups give a process of one thread (`cpu.max`): when its quota is used up, it waits for the next period.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuShare {
+    pub(super) quota: Nanos,
+    pub(super) period: Nanos,
+    /// When the first period begins.
+    pub(super) phase: Nanos,
+    /// End of the current period, and what is used of its quota.
+    pub(super) until: Nanos,
+    pub(super) used: Nanos,
+}
+
+impl CpuShare {
+    /// When work is done that begins then.
+    fn end(&mut self, begin: Nanos, cost: Nanos) -> Nanos {
+        if begin >= self.until {
+            let periods = begin.saturating_sub(self.phase) / self.period + 1;
+            (self.until, self.used) = (self.phase + periods * self.period, 0);
+        }
+        let now = cost.min(self.quota - self.used);
+        self.used += now;
+        // With its quota used up, a process does not handle what costs nothing either.
+        if now == cost && (cost > 0 || self.used < self.quota) {
+            return begin + now;
+        }
+        let left = cost - now;
+        let whole = left.saturating_sub(1) / self.quota;
+        (self.used, self.until) = (left - whole * self.quota, self.until + (whole + 1) * self.period);
+        self.until - self.period + self.used
+    }
+}
+
 impl Node {
     /// The next free thread works for `cost`; returns when it is done.
     pub(super) fn work(&mut self, now: Nanos, cost: Nanos) -> Nanos {
         let free =
             self.threads.iter_mut().fold(&mut self.thread, |free, other| if *other < *free { other } else { free });
-        *free = now.max(*free) + cost;
+        let begin = now.max(*free);
+        *free = self.share.as_mut().map_or(begin + cost, |share| share.end(begin, cost));
         *free
     }
 
@@ -64,5 +99,28 @@ impl Node {
         (self.wanted, self.scheduled, self.thread, self.undecided) = (NEVER, NEVER, 0, 0);
         self.threads.fill(0);
         self.held.take().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_beyond_the_quota_waits_for_the_next_period() {
+        let mut share = CpuShare { quota: 10, period: 100, phase: 0, until: 0, used: 0 };
+        assert_eq!(share.end(95, 4), 99);
+        assert_eq!(share.end(120, 6), 126, "a new period");
+        assert_eq!(share.end(126, 4), 130);
+        assert_eq!(share.end(130, 1), 201, "all is used");
+        assert_eq!(share.end(201, 25), 406, "9, 10 and 6 of three periods");
+        let mut later = CpuShare { quota: 10, period: 100, phase: 30, until: 0, used: 0 };
+        assert_eq!((later.end(120, 10), later.end(125, 1)), (130, 131), "130 begins the second period");
+        assert_eq!((later.end(140, 9), later.end(150, 0), later.end(230, 1)), (149, 230, 231));
+        assert_eq!(
+            share.end(500, 1_000_000_000),
+            500 + 99_999_999 * 100 + 10,
+            "whole periods are not counted one by one"
+        );
     }
 }

@@ -1,50 +1,55 @@
-//! Clients in this process, with so many operations in flight that every replica always has work.
+//! Clients of a store in a closed loop: each begins its next operation when the last has ended.
 
 use super::store::Store;
-use super::workload::{Keys, Mix, VALUE_BYTES};
+use super::workload::{Draw, KEYS, Mix, put};
 use anyhow::{Context, Result, bail, ensure};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use midflight_host::Handle;
-use midflight_host::store::{Answer, Operation, StoreClient};
-use rand::RngExt;
+use midflight_host::store::{Answer, StoreClient};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A replica that used up its share is idle for most of a period. Its backlog must not starve the others, so enough is in flight for a
-/// period of all.
-const UNDER_WAY: usize = 512;
-const CLIENTS: u64 = 2;
-/// Writes in flight per client.
-const LANES: usize = 64;
+/// Threads, each with a connection and a part of the clients.
+const WORKERS: u32 = 2;
 /// Writes in flight while the keys are first written.
 const LOADED_AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Successful operations and their time.
-#[derive(Clone, Copy, Debug)]
+/// Operations that succeeded, and their time.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Done {
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) seconds: f64,
+    /// Latencies of reads in seconds, in rising order.
+    pub(super) latencies: Vec<f32>,
 }
 
 impl Done {
     pub(super) fn per_second(&self) -> f64 {
         (self.reads + self.writes) as f64 / self.seconds
     }
+
+    /// Quantile of the latency of reads, in seconds.
+    pub(super) fn latency(&self, quantile: f64) -> f64 {
+        let place = (quantile * self.latencies.len() as f64) as usize;
+        self.latencies.get(place).map_or(f64::NAN, |seconds| f64::from(*seconds))
+    }
 }
 
-fn client(store: &Store<'_>) -> Result<StoreClient> {
-    store.client(|builder| builder.lanes(LANES).timeout(PATIENCE))
+fn client(store: &Store<'_>, clients: u32) -> Result<StoreClient> {
+    store.client(|builder| builder.lanes(clients.clamp(1, 64) as usize).timeout(PATIENCE))
 }
 
-pub(super) fn fill(store: &Store<'_>, keys: &Keys) -> Result<()> {
-    let client = client(store)?;
+pub(super) fn fill(store: &Store<'_>) -> Result<()> {
+    let client = client(store, 64)?;
     let mut under_way = VecDeque::new();
-    for key in keys.all() {
-        under_way.push_back(client.submit(Operation::Put { key, value: vec![b'v'; VALUE_BYTES] })?);
+    for key in 0..KEYS {
+        under_way.push_back(client.submit(put(key))?);
         if under_way.len() == LOADED_AT_ONCE {
             wait(&mut under_way)?;
         }
@@ -61,66 +66,73 @@ fn wait(under_way: &mut VecDeque<Handle<Answer>>) -> Result<()> {
     Ok(())
 }
 
-/// Counts operations that end while `counts` is set.
-#[derive(Default)]
-struct Shared {
-    counts: AtomicBool,
-    stop: AtomicBool,
-    reads: AtomicU64,
-    writes: AtomicU64,
-}
-
 /// Loads the store for `warm_up`, then for `time`. Returns the operations done and the CPU time that each replica used.
 pub(super) fn run(
     store: &Store<'_>,
-    keys: &Keys,
-    mix: Mix,
+    mix: &Mix,
     (warm_up, time): (Duration, Duration),
 ) -> Result<(Done, Vec<Duration>)> {
-    let shared = &Shared::default();
+    let from = Instant::now() + warm_up;
+    let until = from + time;
+    let sleep_until = |at: Instant| std::thread::sleep(at.saturating_duration_since(Instant::now()));
     std::thread::scope(|scope| {
-        let worker = |seed| scope.spawn(move || work(store, keys, mix, seed, shared));
-        let workers: Vec<_> = (0..CLIENTS).map(worker).collect();
-        std::thread::sleep(warm_up);
+        let threads = WORKERS.min(mix.clients);
+        let of = |worker: u32| mix.clients * (worker + 1) / threads - mix.clients * worker / threads;
+        let work = |worker| {
+            let clients = of(worker);
+            scope.spawn(move || work(store, mix, u64::from(worker), clients, (from, until)))
+        };
+        let workers: Vec<_> = (0..threads).map(work).collect();
+        sleep_until(from);
         let before = store.cpu_times();
-        let started = Instant::now();
-        shared.counts.store(true, Ordering::Relaxed);
-        std::thread::sleep(time);
-        shared.counts.store(false, Ordering::Relaxed);
-        let seconds = started.elapsed().as_secs_f64();
+        sleep_until(until);
         let after = store.cpu_times();
-        shared.stop.store(true, Ordering::Relaxed);
+        let mut done = Done { seconds: time.as_secs_f64(), ..Done::default() };
         for worker in workers {
-            match worker.join() {
-                Ok(outcome) => outcome?,
-                Err(_) => bail!("a client has panicked"),
-            }
+            let Ok(outcome) = worker.join() else { bail!("a client has panicked") };
+            let part = outcome?;
+            (done.reads, done.writes) = (done.reads + part.reads, done.writes + part.writes);
+            done.latencies.extend(part.latencies);
         }
-        let (reads, writes) = (shared.reads.load(Ordering::Relaxed), shared.writes.load(Ordering::Relaxed));
-        ensure!(reads + writes > 0, "no operation has ended in {seconds:.1} s");
+        ensure!(done.reads + done.writes > 0 || mix.clients == 0, "no operation has ended in {:.1} s", done.seconds);
+        done.latencies.sort_by(f32::total_cmp);
         let used = before?.iter().zip(after?).map(|(before, after)| after.saturating_sub(*before)).collect();
-        Ok((Done { reads, writes, seconds }, used))
+        Ok((done, used))
     })
 }
 
-fn work(store: &Store<'_>, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
-    let client = client(store)?;
-    let mut random = Pcg64::seed_from_u64(seed);
-    let mut under_way: VecDeque<(bool, Handle<Answer>)> = VecDeque::new();
-    while !shared.stop.load(Ordering::Relaxed) {
-        while under_way.len() < UNDER_WAY {
-            let key = keys.draw(mix.skew, &mut random);
-            let is_write = random.random_bool(mix.writes);
-            let operation =
-                if is_write { Operation::Put { key, value: vec![b'w'; VALUE_BYTES] } } else { Operation::Get { key } };
-            under_way.push_back((is_write, client.submit(operation)?));
+fn work(store: &Store<'_>, mix: &Mix, seed: u64, clients: u32, (from, until): (Instant, Instant)) -> Result<Done> {
+    let (client, draw) = (&client(store, clients)?, &Draw::of(mix)?);
+    let (random, done) = (&RefCell::new(Pcg64::seed_from_u64(seed)), &RefCell::new(Done::default()));
+    let is_over = &Cell::new(false);
+    let user = || async move {
+        while !is_over.get() {
+            let (is_write, operation) = draw.draw(&mut random.borrow_mut());
+            let began = Instant::now();
+            client.submit(operation)?.await.context("an operation failed under load")?;
+            let now = Instant::now();
+            if now >= until {
+                is_over.set(true);
+            } else if now >= from {
+                let done = &mut *done.borrow_mut();
+                if is_write {
+                    done.writes += 1;
+                } else {
+                    done.reads += 1;
+                    done.latencies.push((now - began).as_secs_f32());
+                }
+            }
         }
-        let Some((is_write, oldest)) = under_way.pop_front() else { continue };
-        oldest.wait().context("an operation failed under load")?;
-        if shared.counts.load(Ordering::Relaxed) {
-            let count = if is_write { &shared.writes } else { &shared.reads };
-            count.fetch_add(1, Ordering::Relaxed);
+        anyhow::Ok(())
+    };
+    let mut users: FuturesUnordered<_> = (0..clients).map(|_| user()).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        while let Some(ended) = users.next().await {
+            ended?;
         }
-    }
-    Ok(())
+        anyhow::Ok(())
+    })?;
+    drop(users);
+    Ok(done.take())
 }

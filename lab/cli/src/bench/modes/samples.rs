@@ -1,8 +1,5 @@
 use super::load::Done;
-use super::store::Like;
-use super::workload::Mix;
 use crate::median::median;
-use midflight_control::store::ReadMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,6 +19,11 @@ impl Sample {
         longest.as_secs_f64() / self.done.seconds
     }
 
+    /// The mean share of a CPU that a replica took.
+    pub(super) fn share(&self) -> f64 {
+        self.cpu_us() / 1e6 / self.done.seconds / self.cpu.len() as f64
+    }
+
     pub(super) fn cpu_us(&self) -> f64 {
         self.cpu.iter().sum::<Duration>().as_secs_f64() * 1e6
     }
@@ -34,35 +36,26 @@ impl Sample {
     }
 }
 
-type Key = (String, String);
-
-/// A mode in names of results.
-pub(super) fn word(mode: ReadMode) -> String {
-    mode.name().replace('-', "_")
-}
-
-/// All samples, in the order of rounds.
+/// All samples, by workload and store, in the order of rounds.
 #[derive(Debug, Default)]
-pub(super) struct Samples(BTreeMap<Key, Vec<Sample>>);
+pub(super) struct Samples(BTreeMap<(String, String), Vec<Sample>>);
 
 impl Samples {
-    pub(super) fn add(&mut self, like: &Like, mix: &Mix, sample: Sample) {
-        let is_larger = like.replicas > super::REPLICAS;
-        let workload = if is_larger { format!("{}{}", mix.name, like.replicas) } else { mix.name.to_owned() };
-        self.0.entry((workload, word(like.mode))).or_default().push(sample);
+    pub(super) fn add(&mut self, workload: &str, store: &str, sample: Sample) {
+        self.0.entry((workload.to_owned(), store.to_owned())).or_default().push(sample);
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str, &[Sample])> {
-        self.0.iter().map(|((workload, mode), samples)| (workload.as_str(), mode.as_str(), samples.as_slice()))
+        self.0.iter().map(|((workload, store), samples)| (workload.as_str(), store.as_str(), samples.as_slice()))
     }
 
-    pub(super) fn of(&self, workload: &str, mode: &str) -> &[Sample] {
-        self.0.get(&(workload.to_owned(), mode.to_owned())).map_or(&[], Vec::as_slice)
+    pub(super) fn of(&self, workload: &str, store: &str) -> &[Sample] {
+        self.0.get(&(workload.to_owned(), store.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Operations a second.
-    pub(super) fn rates(&self, workload: &str, mode: &str) -> Vec<f64> {
-        self.of(workload, mode).iter().map(|sample| sample.done.per_second()).collect()
+    /// A quantity of each round.
+    pub(super) fn each(&self, workload: &str, store: &str, quantity: impl Fn(&Done) -> f64) -> Vec<f64> {
+        self.of(workload, store).iter().map(|sample| quantity(&sample.done)).collect()
     }
 }
 

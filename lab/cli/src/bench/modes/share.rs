@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Processes that used up the share wait for the next period, so it must be short compared with leases and heartbeats.
-pub(super) const PERIOD: Duration = Duration::from_millis(10);
+const PERIOD: Duration = Duration::from_millis(10);
+/// The smallest that Linux accepts; smaller shares have longer periods.
+const QUOTA_MIN: Duration = Duration::from_millis(1);
 
 /// Removed on drop, if its processes have ended.
 #[derive(Debug)]
@@ -18,7 +20,8 @@ impl Share {
         let path = hierarchy.root.join(format!("midflight-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make the control group {}", path.display()))?;
         let group = Self(path);
-        let (period, quota) = (PERIOD.as_micros(), PERIOD.mul_f64(share).as_micros());
+        let period = PERIOD.max(QUOTA_MIN.div_f64(share));
+        let (period, quota) = (period.as_micros(), period.mul_f64(share).as_micros().max(QUOTA_MIN.as_micros()));
         if hierarchy.is_unified {
             group.write("cpu.max", &format!("{quota} {period}"))?;
         } else {

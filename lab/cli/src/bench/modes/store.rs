@@ -1,12 +1,11 @@
 //! A store in a lab: replicas on separate hosts with the same small CPU share.
 
+use super::plan::Part;
 use super::share::Share;
 use crate::engines::LabEngine;
 use crate::lab_guard::LabGuard;
 use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::Result;
-use midflight_control::store::ReadMode;
-use midflight_dataplane::store::Policy;
 use midflight_host::store::{StoreBuilder, StoreClient};
 use midflight_net::{Lab, Options};
 use std::time::{Duration, Instant};
@@ -15,25 +14,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Like {
-    pub(super) mode: ReadMode,
-    pub(super) policy: Policy,
-    pub(super) engine: LabEngine,
-    pub(super) replicas: usize,
-    /// Share of a CPU per replica.
-    pub(super) share: f64,
+fn size(part: &Part) -> Size {
+    Size { replicas: part.replicas, reads: part.mode, policy: part.policy, ..Size::USUAL }
 }
 
-impl Like {
-    fn size(&self) -> Size {
-        Size { replicas: self.replicas, reads: self.mode, policy: self.policy, ..Size::USUAL }
-    }
-
-    pub(super) fn lab(&self, guard: &LabGuard) -> Result<Lab> {
-        let name = format!("modes{}", std::process::id());
-        Ok(guard.up(&Options::new(name, self.size().hosts()).xdp(self.engine == LabEngine::Kernel))?)
-    }
+pub(super) fn lab(part: &Part, engine: LabEngine, guard: &LabGuard) -> Result<Lab> {
+    let name = format!("modes{}", std::process::id());
+    Ok(guard.up(&Options::new(name, size(part).hosts()).xdp(engine == LabEngine::Kernel))?)
 }
 
 /// Stops on drop.
@@ -44,14 +31,16 @@ pub(super) struct Store<'l> {
 }
 
 impl<'l> Store<'l> {
-    /// Waits until it serves.
-    pub(super) fn start(like: &Like, lab: &'l Lab, guard: &LabGuard) -> Result<Self> {
-        let cluster = Cluster::start(Ground::Lab(lab, like.engine), like.size())?;
+    /// Waits until it serves. Each replica gets this share of a CPU; a slow one, less.
+    pub(super) fn start(part: &Part, share: f64, engine: LabEngine, lab: &'l Lab, guard: &LabGuard) -> Result<Self> {
+        let cluster = Cluster::start(Ground::Lab(lab, engine), size(part))?;
         guard.remove_too(cluster.directory());
         cluster.wait_until_well()?;
+        let slow = if cluster.leader()? == 1 { 2 } else { 1 };
         let mut shares = Vec::new();
         for (id, process) in (1..).zip(cluster.replicas()) {
-            let share = Share::new(&format!("replica{id}"), like.share)?;
+            let of_usual = if id == slow && part.slow < 1.0 { part.slow } else { 1.0 };
+            let share = Share::new(&format!("replica{id}"), share * of_usual)?;
             share.take_in(process.id())?;
             shares.push(share);
         }

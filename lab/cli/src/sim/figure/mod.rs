@@ -25,6 +25,7 @@ use std::process::ExitCode;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab sim figure bolt-12                   its verdicts; plots and report in ./figures
+  midflight-lab sim figure flair --out docs/figures/store --cells cells
   midflight-lab sim figure falcon-8 bolt-13a --quick
   midflight-lab sim figure --all -j 8 --out docs/figures
   midflight-lab sim figure bolt-13b --json
@@ -35,7 +36,9 @@ EXAMPLES
 FIGURES
   falcon-8, falcon-9-10, bolt-11, bolt-12, bolt-13a, bolt-13b, bolt-14, bolt-15, bolt-16,
   bolt-17, scale, asic-passes; netrs-4, netrs-5, netrs-6, netrs-7, netrs-change, netrs-flat,
-  netrs-selectors. Those of NetRS, but for netrs-flat, need a build with the ILP.
+  netrs-selectors; flair-clients, flair-skew, flair-ratio, flair-cdf, flair-share, flair-faults,
+  flair-scale, flair-lb, flair-kgroups. The name of a paper stands for all of its figures: flair.
+  Those of NetRS, but for netrs-flat, need a build with the ILP.
 
 RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.paper, FIGURE.ROW.ours  the paper's value, and the mean over the seeds
@@ -44,7 +47,8 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.class                   predicted, seen, set, measured or hypothetical
   FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
   FIGURE.pass, .unsure, .shape, .fail
-  figures.CLASS.total, .pass, .unsure, .shape, .fail
+  figures.CLASS.total                rows of a class; .numbers.VERDICT and .statements.VERDICT of them
+  figures.PAPER.CLASS.total          the same of a paper
   figures.traces, .rules             real traces with columns; the hash of constants and rules
   figures.compared.rows, .equal, .turned, .verdict   with --compare
   selectors.NAME.mean_ms, .p99_ms    by netrs-selectors: each selector at the RSNodes
@@ -195,12 +199,14 @@ fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {
     }
     let mut wanted: Vec<&'static Figure> = Vec::new();
     for name in &args.names {
-        let known = || figures::ALL.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
-        let found = figures::find(name);
-        let found = found.ok_or_else(|| usage::error(format!("there is no figure `{name}`; there are {}", known())))?;
-        if !wanted.iter().any(|figure| figure.name == found.name) {
-            wanted.push(found);
+        let is_new = |figure: &&Figure| wanted.iter().all(|other| other.name != figure.name);
+        let mut found = figures::find(name).peekable();
+        if found.peek().is_none() {
+            let known: Vec<&str> = figures::ALL.iter().map(|figure| figure.name).collect();
+            return Err(usage::error(format!("there is no figure `{name}`; there are {}", known.join(", "))));
         }
+        let new: Vec<_> = found.filter(is_new).collect();
+        wanted.extend(new);
     }
     Ok(wanted)
 }

@@ -10,6 +10,7 @@ use midflight_papers::findings::Row;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
 use midflight_terminal::stdout;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// `compared` is with the run in this file.
@@ -57,7 +58,13 @@ pub(super) fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
         measures.extend(numbers.map(|number| Measure::quantity(&number.name, number.value, number.unit)));
     }
     let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
-    measures.extend(rows::by_class(&rows));
+    measures.extend(rows::by_class("figures", &rows));
+    let papers: BTreeSet<&str> = shown.iter().map(|one| one.figure.paper()).collect();
+    for paper in papers {
+        let of_paper = shown.iter().filter(|one| one.figure.paper() == paper);
+        let rows: Vec<&Row> = of_paper.flat_map(|one| &one.findings.rows).collect();
+        measures.extend(rows::by_class(&format!("figures.{paper}"), &rows));
+    }
     let mut traces: Vec<&str> = rows.iter().filter_map(|row| row.column).collect();
     traces.sort_unstable();
     traces.dedup();

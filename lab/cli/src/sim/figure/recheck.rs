@@ -16,8 +16,8 @@ const OF_A_KIND: usize = 2;
 /// Longer cells run again only without another of their kind.
 const LONG_S: f64 = 60.0;
 
-/// Relative difference of equal fractions.
-const LAST_DIGITS: f64 = 1e-12;
+/// Fractions that differ by at most this, relatively, count as equal.
+const RELATIVE_TOLERANCE: f64 = 1e-12;
 
 /// Reports how many results are of other sources.
 pub(super) fn warn(store: &Store) -> Result<()> {
@@ -96,10 +96,10 @@ fn of_a_kind(kept: Vec<&Kept>) -> Vec<&Kept> {
     if short.is_empty() { shortest.into_iter().collect() } else { short }
 }
 
-/// Scheme or placement, and kind of load.
+/// Scheme, placement or system, and kind of load.
 fn kind(kept: &Kept) -> String {
     let cell = serde_json::to_value(&kept.cell).unwrap_or_default();
-    let texts = ["/scheme/name", "/scheme/program", "/placement", "/load/name", "/load/file"];
+    let texts = ["/scheme/name", "/scheme/program", "/placement", "/system", "/load/name", "/load/file"];
     let text = |path: &&str| cell.pointer(path).and_then(Value::as_str).map(str::to_owned);
     texts.iter().filter_map(text).collect::<Vec<_>>().join(" ")
 }
@@ -118,7 +118,7 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
             let (a, b) = (a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN));
-            (a - b).abs() <= LAST_DIGITS * a.abs().max(b.abs())
+            (a - b).abs() <= RELATIVE_TOLERANCE * a.abs().max(b.abs())
         }
         (a, b) => a == b,
     }

@@ -87,7 +87,7 @@ fn reductions(results: &Cache, over: &str, under: &str, quantity: Quantity) -> V
 }
 
 fn reduction(results: &Cache, over: &str, under: &str, quantity: Quantity) -> Option<Estimate> {
-    Estimate::of(&reductions(results, over, under, quantity))
+    results.reduction(over, under, quantity.of)
 }
 
 /// Over places.
