@@ -5,6 +5,8 @@ mod common;
 use common::{PATIENCE, client, loopback, start_executor, switch, values, world};
 use midflight_host::{CancelReport, Client, Error, Executor, Job, Switch, TaskContext, TaskError, TaskSpec};
 use midflight_tasks::functions::ExecResult;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn ms(ms: u64) -> [u8; 8] {
@@ -70,7 +72,11 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
     let listens = |task: &TaskContext, _: &[u8]| {
         if task.cancellation().wait(PATIENCE) { Err("cancelled") } else { Ok(Vec::new()) }
     };
-    let is_deaf = |task: &TaskContext, _: &[u8]| {
+    // One that has not begun would be stopped like the others.
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begins = has_begun.clone();
+    let is_deaf = move |task: &TaskContext, _: &[u8]| {
+        begins.store(true, Ordering::Relaxed);
         let _ = task.cancellation().wait(PATIENCE);
         Ok::<_, String>(b"nevertheless".to_vec())
     };
@@ -93,6 +99,7 @@ fn t17_what_runs_is_stopped_and_the_report_says_what_became_of_each() {
     // The first one may be among the six, for a moment.
     wait_for("the first one ends", || executor.counts().protocol.finished == 1);
     wait_for_runs(&executor, 6);
+    wait_for("the deaf one begins", || has_begun.load(Ordering::Relaxed));
     job.cancel();
     let report = job.cancel_report(PATIENCE);
     assert_eq!(report, CancelReport { taken_out: 1, stopped: 5, vanished: 0, ended: 2, open: 0 });
