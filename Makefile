@@ -161,9 +161,10 @@ mutants: ## plant known bugs, one at a time, and see check-faults or a test find
 	    -p midflight-lab --test usage $(BEYOND) --features midflight-lab/mutants $(addprefix --features midflight-lab/,$(HAS_KERNEL)) >$(MUTANTS)
 	@nice $$(sed -n 's/.*"executable":"\([^"]*\/midflight-lab\)".*/\1/p' $(MUTANTS)) sim mutants $(PROGRAM) --tests $(MUTANTS) $(ARGS)
 
-# docs/figures/cells has a sample of the cells, for `sim figure --recheck`; all cells take seven hours on two cores.
+# docs/figures/cells has a sample of the cells, for `sim figure --recheck`; all cells take eight hours on two cores.
 figures: ## the papers' figures again into docs/figures; goes on where it was
-	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure --all --out docs/figures --cells $(TARGET)/figures/cells $(ARGS)
+	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(LAB) sim figure falcon bolt scale asic netrs --out docs/figures --cells $(TARGET)/figures/cells $(ARGS)
+	@nice $(LAB) sim figure flair --out docs/figures/store --cells $(TARGET)/figures/cells $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-spec --test transcripts

@@ -60,9 +60,9 @@ pub enum System {
     Raft,
     /// Unrep., NOPaxos at its best.
     Unreplicated,
-    /// VR, a [model](super::quorum).
+    /// VR, a model of its normal case.
     ViewstampedReplication,
-    /// Fast Paxos, a [model](super::quorum).
+    /// Fast Paxos, the same.
     FastPaxos,
     /// Reads from followers as in etcd, which the paper does not have.
     #[serde(rename = "follower-readindex")]

@@ -88,7 +88,7 @@ impl Sweep {
 
 fn balance() -> Vec<Part> {
     let mut parts = Vec::new();
-    for policy in [Policy::LeaderAvoidance, Policy::Random, Policy::LoadAware] {
+    for policy in [Policy::LeaderAvoidance, Policy::Random, Policy::LoadAwareLeaderAvoidance] {
         for (setting, slow) in [("", 1.0), (".slow", 0.5)] {
             let mixes = [("C", 0.0), ("B", 0.05)].map(|(name, writes)| Mix::new(format!("{name}{setting}"), writes));
             let name = policy.name().replace('-', "_");

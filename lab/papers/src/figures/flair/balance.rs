@@ -23,7 +23,7 @@ pub(in super::super) const FIGURE: Figure = Figure {
 };
 
 const POLICIES: [(&str, Policy); 3] =
-    [("random", Policy::Random), ("la", Policy::LeaderAvoidance), ("la-fl", Policy::LoadAware)];
+    [("random", Policy::Random), ("la", Policy::LeaderAvoidance), ("la-fl", Policy::LoadAwareLeaderAvoidance)];
 const WORKLOADS: [(&str, f64); 2] = [("b", 0.95), ("c", 1.0)];
 const SLOWER: [(&str, u32); 2] = [("alike", 0), ("slower", 111)];
 
