@@ -349,7 +349,7 @@ def nested_command(switch: str) -> str:
 
 
 def large_or_hold(size: int, hold_until: str | None = None) -> bytes:
-    """So many bytes, once the file exists."""
+    """Returns `size` zero bytes; waits first until the file exists, if one is given."""
     if hold_until:
         hold(hold_until)
     return bytes(size)

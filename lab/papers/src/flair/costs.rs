@@ -49,7 +49,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The same with a write of so many reads, and what follows it in proportion.
+    /// Scales all costs of writes so that a leader's write takes as long as `reads` reads.
     #[must_use]
     pub fn with_write_reads(self, reads: u64) -> Self {
         let part = |ns: Nanos| ns * reads / WRITE_READS;

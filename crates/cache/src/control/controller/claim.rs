@@ -132,7 +132,7 @@ impl Controller {
         if let Role::Active(_) = self.role
             && self.channels[operator].incarnation.is_some_and(|known| known != inventory.incarnation)
         {
-            // The operator has restarted: its rules are set anew, after another inventory. This one is not used.
+            // The operator has restarted. It gets all rules again after a new inventory, so this one is dropped.
             return self.restarted(operator, inventory.incarnation);
         }
         let has_ids = inventory.last_rsnode != 0 || !inventory.rsnodes.is_empty() || !inventory.labels.is_empty();

@@ -139,7 +139,7 @@ impl ResultHandler {
     fn gave_back(&mut self, key: TaskKey, part: Vec<u8>) {
         let Some((&first, of)) = self.jobs.range(..=key.0).next_back() else { return };
         let index = (key.0 - first) as usize;
-        // Otherwise its job has ended meanwhile, and this is an earlier one.
+        // If the task's job has ended, the search found an earlier job, which is too short for this index.
         if index < of.state.len() {
             self.parts.push((Arc::clone(&of.state), index, part));
         }

@@ -100,6 +100,11 @@ struct Study {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if args.sweep == Sweep::Balance && (args.modes != ReadMode::ALL || args.policy != Policy::default()) {
+        return Err(usage::error(
+            "--sweep balance measures all policies of mode flair: leave out --modes and --policy",
+        ));
+    }
     midflight_net::available()?;
     if let Some(why) = args.engine.missing() {
         bail!("{why}; --engine user measures with the switch as a process");

@@ -5,7 +5,7 @@ use crate::differences;
 use crate::figures::results::Case;
 use crate::figures::{Effort, Figure, Reduce, traces};
 use crate::findings::Class::Hypothetical;
-use crate::findings::{Band, Findings};
+use crate::findings::Findings;
 
 pub(in super::super) const FIGURE: Figure = Figure {
     name: "flair-kgroups",
@@ -26,11 +26,8 @@ fn cases(effort: Effort) -> Vec<Case> {
 
 fn reduce(results: &Store) -> Findings {
     let by = |more: u8, fewer: u8| results.factor(&FLAIR.at(more), &FLAIR.at(fewer), per_second);
-    let more = ("more groups help up to some number", Band::from(1.0));
-    let rows = vec![
-        says(Hypothetical, "from-1024", "Throughput with 4,096 groups by that with 1,024", alike(), by(12, 10)),
-        says(Hypothetical, "from-16", "Throughput with 4,096 groups by that with 16", more, by(12, 4)),
-    ];
+    let rows =
+        vec![says(Hypothetical, "from-1024", "Throughput with 4,096 groups by that with 1,024", alike(), by(12, 10))];
     let note = BITS.map(|bits| format!("{}: {:.0}", 1_u32 << bits, results.mean(&FLAIR.at(bits), per_second)));
     Findings {
         rows,
