@@ -113,7 +113,7 @@ pub enum StoreError {
     /// The store has reached its bound on bytes.
     #[error("the store is full: delete some keys, or write shorter values")]
     Full,
-    /// No majority of the replicas has disk space.
+    /// No majority of the replicas has disk space. A later copy of the write may run, when there is room.
     #[error(
         "the disks of the store are full: reads and deletes go on, other writes when there is room on a majority of the replicas. Free \
          space there; `midflight store status` shows whose disks are full"
@@ -134,6 +134,6 @@ impl StoreError {
     /// Whether a write that failed this way may have run, or may still run.
     #[must_use]
     pub fn is_unknown(self) -> bool {
-        matches!(self, Self::TimedOut { was_sent: true, .. } | Self::UnknownClient | Self::Stale)
+        matches!(self, Self::TimedOut { was_sent: true, .. } | Self::UnknownClient | Self::Stale | Self::DiskFull)
     }
 }

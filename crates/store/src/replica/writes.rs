@@ -99,7 +99,7 @@ impl Writes {
         self.open.keys().copied().chain(under_way).collect::<HashSet<u32>>().len()
     }
 
-    /// Handles a WRITE of this session. Its SEQ counts as processed before any other check, so a refused write can never run later.
+    /// Handles a WRITE of this session. Its SEQ counts as processed before any other check, so a refused packet can never run later.
     /// `None`: the answer waits. The order of the checks is part of the protocol.
     pub(super) fn take(
         &mut self,

@@ -3,6 +3,7 @@
 use super::world::World;
 use super::{done, ready};
 use midflight_endpoint::MS;
+use midflight_store::client::StoreError;
 use midflight_store::replica::Event;
 use midflight_wire::store::{Command, Status};
 
@@ -35,6 +36,18 @@ fn r5_where_a_majority_of_disks_is_full_reads_and_deletes_go_on() {
     set_room(&mut world, followers[0], true);
     assert_eq!(world.write(1, client, 5, Command::Put, "a", b"three"), done(""));
     assert_eq!(world.leader(), Some(leader), "its own disk has room");
+}
+
+/// The client has repeated the write before it got the refusal, or the network has.
+#[test]
+fn r3_a_copy_of_a_refused_write_may_run_when_there_is_room() {
+    let (mut world, client) = ready(3);
+    let followers: Vec<u64> = (1..=3).filter(|&id| Some(id) != world.leader()).collect();
+    followers.iter().for_each(|id| set_room(&mut world, *id, false));
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), refused());
+    set_room(&mut world, followers[0], true);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    assert!(StoreError::DiskFull.is_unknown());
 }
 
 #[test]
