@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
+use midflight_control::config::SocketConfig;
 use midflight_control::{Config, ExecutorsTable, ProgramTable, SwitchTable};
-use midflight_host::{BlobOptions, ExecutorBuilder, PythonOptions};
+use midflight_host::{BlobOptions, ExecutorBuilder, PythonOptions, SocketBuffers};
 use midflight_tasks::place::{LONGEST_PATIENCE, Preference};
 use midflight_terminal::usage::{duration, duration_or_zero, error, resolve};
 use midflight_wire::tasks::SLOT_PLACES;
@@ -35,6 +36,10 @@ impl ConfigFile {
         let config: Config = self.load()?;
         config.program.resources.mask(list).map_err(error)
     }
+}
+
+pub(crate) fn buffers(config: &SocketConfig) -> SocketBuffers {
+    SocketBuffers { receive_bytes: config.receive_buffer_bytes as usize, send_bytes: config.send_buffer_bytes as usize }
 }
 
 /// Applies the configuration's prefetch settings and limit of waiting tasks to an executor.

@@ -2,8 +2,10 @@
 
 use crate::http::Http;
 use crate::operator_socket::OperatorSocket;
+use crate::options::buffers;
 use anyhow::Result;
 use midflight_control::ShellCounters;
+use midflight_control::config::SocketConfig;
 use midflight_control::http::Source;
 use midflight_control::metrics::{AnySnapshot, named};
 use midflight_control::store::{
@@ -27,6 +29,7 @@ pub(crate) struct Which<'a> {
     pub fsync: bool,
     /// Listens for the other replicas; by default the replica itself does.
     pub links: Option<TcpListener>,
+    pub socket: &'a SocketConfig,
     pub http: Option<SocketAddr>,
     /// Host names for its page, in addition to IP addresses and `localhost`.
     pub http_names: Vec<String>,
@@ -42,16 +45,21 @@ pub(crate) struct RunningReplica {
 impl RunningReplica {
     /// Calls `on_failure` if it has to stop by itself.
     pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let Which { set, id, start, data, fsync, links, http, http_names } = which;
+        let Which { set, id, start, data, fsync, links, socket, http, http_names } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
         let path = socket_path(member.address);
-        let socket = OperatorSocket::bind(Some(path), true, "midflight store members")?;
+        let operator = OperatorSocket::bind(Some(path), true, "midflight store members")?;
         let config = set.replica_config(id, start, rand::random());
-        let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
+        let options = ReplicaOptions {
+            fsync,
+            buffers: buffers(socket),
+            busy_poll: socket.busy_poll,
+            ..ReplicaOptions::new(config, member.address, member.links, data)
+        };
         let process = Arc::new(ReplicaProcess::start_listening(options, links, on_failure)?);
         let (of_operator, name) = (Arc::downgrade(&process), set.name_of(id));
-        socket.serve(move |asked| answer(&of_operator, name, asked))?;
+        operator.serve(move |asked| answer(&of_operator, name, asked))?;
         let source = Arc::new(Seen { process: Arc::clone(&process), set: set.number, http_names });
         let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
         Ok(Self { process, http })

@@ -71,8 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (_, true) => ReplicaStart::Joins,
         _ => ReplicaStart::GoesOn,
     };
-    let http_names = config.switch.http_names.clone();
-    let which = Which { set, id: args.id, start, data, fsync, links: None, http, http_names };
+    let (socket, http_names) = (&config.switch.socket, config.switch.http_names.clone());
+    let which = Which { set, id: args.id, start, data, fsync, links: None, socket, http, http_names };
     // The replica first reads its files, which may take long.
     let at_once = shutdown.at_once()?;
     let replica = RunningReplica::start(which, shutdown.ender())?;

@@ -2,6 +2,7 @@
 
 use super::program::{Details, SURVEYED_WITHIN, SwitchProgram};
 use super::running::{Companion, Prepared};
+use crate::options::buffers;
 use anyhow::Result;
 use midflight_cache::rsnode::{Most, RsNodeConfig};
 use midflight_control::cache::table::SelectorTable;
@@ -15,7 +16,7 @@ use midflight_host::cache::operator::{
     SelectorReport,
 };
 use midflight_host::clock::nanos;
-use midflight_host::{Diversion, SocketBuffers, Switch, SwitchEngine};
+use midflight_host::{Diversion, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -66,10 +67,7 @@ impl SwitchProgram for CacheProgram {
         let secret = Secret::read(secret).map_err(|why| usage::error(format!("cache.control.secret: {why}")))?;
         let options = KeeperOptions { listen: table.control.listen, controllers: table.control.from.clone(), secret };
         let keeper = BoundKeeper::bind(options)?;
-        let buffers = SocketBuffers {
-            receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
-            send_bytes: config.switch.socket.send_buffer_bytes as usize,
-        };
+        let buffers = buffers(&config.switch.socket);
         let selector = |table: &SelectorTable| {
             let options = selector_options(table, operator);
             let has_kernel_engine = config.switch.engine.kind == EngineKind::Kernel;

@@ -3,15 +3,14 @@
 use super::engine;
 use super::program::SwitchProgram;
 use crate::http::Http;
+use crate::options::buffers;
 use anyhow::Result;
 use midflight_control::http::Source;
 use midflight_control::metrics::{AnySnapshot, named};
 use midflight_control::watch::{Looking, Observer, OperatorParts};
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
 use midflight_dataplane::TasksProgram;
-use midflight_host::{
-    BoundSwitch, Diversion, EnginePlace, Error, Hosted, SocketBuffers, Switch, SwitchBuilder, SwitchEngine,
-};
+use midflight_host::{BoundSwitch, Diversion, EnginePlace, Error, Hosted, Switch, SwitchBuilder, SwitchEngine};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,10 +66,7 @@ impl<P: SwitchProgram> Running<P> {
         engine: SwitchEngine,
         start: impl FnOnce(EnginePlace<'_, P>) -> Result<Box<dyn Hosted<P>>, Error>,
     ) -> Result<Prepared<P>> {
-        let buffers = SocketBuffers {
-            receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
-            send_bytes: config.switch.socket.send_buffer_bytes as usize,
-        };
+        let buffers = buffers(&config.switch.socket);
         let program = P::limits(&config.program);
         let privileged = matches!(engine, SwitchEngine::Kernel(_));
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);

@@ -7,7 +7,7 @@ use crate::embedded::ServedUsers;
 use crate::options;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Result, bail};
-use midflight_control::config::DEFAULT_PORT;
+use midflight_control::config::{DEFAULT_PORT, SocketConfig};
 use midflight_control::store::{ReadMode, ReplicaStart, SetTable};
 use midflight_control::{Config, StoreTable, SwitchTable};
 use midflight_dataplane::store::StoreProgram;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     data.prepare(&set)?;
     let running = prepared.run(|| ())?;
     StoreProgram::begin(StoreProgram::companion(&config, port)?, &running.switch, || ())?;
-    let replicas = start(&set, &data, links, &shutdown)?;
+    let replicas = start(&set, &data, links, &config.switch.socket, &shutdown)?;
     check_addresses(&set, &data, &replicas)?;
     stdout::print(&greeting(&running, &set, &data))?;
     shutdown.wait();
@@ -51,10 +51,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// `links`: all of them, because a replica that connects to another user's port would tell the store's number.
-fn start(set: &SetTable, data: &Data, links: Vec<TcpListener>, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
+fn start(
+    set: &SetTable,
+    data: &Data,
+    links: Vec<TcpListener>,
+    socket: &SocketConfig,
+    shutdown: &Shutdown,
+) -> Result<Vec<RunningReplica>> {
     let one = |id: u64, links: TcpListener| {
         let (data, fsync, start, links) = (data.of(id), !data.is_temporary(), ReplicaStart::GoesOn, Some(links));
-        let which = Which { set, id, start, data, fsync, links, http: None, http_names: Vec::new() };
+        let which = Which { set, id, start, data, fsync, links, socket, http: None, http_names: Vec::new() };
         RunningReplica::start(which, shutdown.ender())
     };
     set.replicas.iter().zip(links).map(|(replica, links)| one(replica.id, links)).collect()
