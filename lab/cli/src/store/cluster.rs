@@ -44,6 +44,8 @@ pub(crate) struct Size {
     pub(crate) policy: Policy,
     /// The path of responses.
     pub(crate) reply_check: ReplyCheck,
+    /// Switches and replicas poll their sockets before they sleep.
+    pub(crate) busy_poll: bool,
 }
 
 impl Size {
@@ -57,6 +59,7 @@ impl Size {
         reads: ReadMode::Flair,
         policy: Policy::LeaderAvoidance,
         reply_check: ReplyCheck::Strict,
+        busy_poll: true,
     };
 
     pub(crate) fn hosts(&self) -> usize {
@@ -94,7 +97,8 @@ impl<'l> Cluster<'l> {
         let directory = files::temporary(&format!("midflight-store-{}-", std::process::id()))?.keep();
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new(), slow: None };
-        std::fs::write(cluster.config(), cluster.set.to_toml())?;
+        let socket = if size.busy_poll { "" } else { "[socket]\nbusy_poll = \"0s\"\n" };
+        std::fs::write(cluster.config(), socket.to_owned() + &cluster.set.to_toml())?;
         if size.small_disks {
             cluster.disks = (1..=size.replicas).map(|id| cluster.small_disk(id)).collect::<Result<_>>()?;
         }

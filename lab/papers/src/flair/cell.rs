@@ -19,8 +19,11 @@ pub struct Cell {
     pub reply_check: ReplyCheck,
     /// Number of replicas (3): 3, 5 or 7, or 1 if unreplicated.
     pub replicas: u8,
-    /// Clients in a closed loop, on ten machines (300).
+    /// Clients in a closed loop (300).
     pub clients: u32,
+    /// Machines with clients, at most one for each client (10).
+    #[serde(skip_serializing_if = "is_usual")]
+    pub machines: u32,
     /// Share of reads (0.95, YCSB's B).
     pub reads: f64,
     /// Number of keys, each written before the run (100,000).
@@ -126,6 +129,10 @@ pub struct Shares {
 /// Bucket width of results over time, in milliseconds.
 pub const BUCKET_MS: u64 = 50;
 
+/// The paper's machines with clients.
+const MACHINES: u32 = 10;
+/// On one machine; each client has a lane.
+const CLIENTS_MAX: u32 = 256;
 /// Of 24 bytes with values of 1 KB, in the largest store.
 const KEYS_MAX: u32 = 450_000;
 
@@ -140,6 +147,11 @@ pub enum CellError {
     NotReady(u64),
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "Serde's signature")]
+fn is_usual(machines: &u32) -> bool {
+    *machines == MACHINES
+}
+
 impl Default for Cell {
     fn default() -> Self {
         Self {
@@ -148,6 +160,7 @@ impl Default for Cell {
             reply_check: ReplyCheck::Strict,
             replicas: 3,
             clients: 300,
+            machines: MACHINES,
             reads: 0.95,
             keys: 100_000,
             zipf: 0.0,
@@ -195,6 +208,11 @@ impl Cell {
         }
     }
 
+    /// Machines with at least one client.
+    pub(super) fn busy_machines(&self) -> u32 {
+        self.machines.min(self.clients)
+    }
+
     /// Checks that all fields are valid.
     ///
     /// # Errors
@@ -204,7 +222,9 @@ impl Cell {
         let is_alone = self.system == System::Unreplicated;
         must(is_alone == (self.replicas == 1), "replicas must be 1 for the system unreplicated, and only for it")?;
         must(is_alone || [3, 5, 7].contains(&self.replicas), "replicas must be 3, 5 or 7")?;
-        must((1..=2_560).contains(&self.clients), "clients must be 1 to 2,560")?;
+        must((1..=100).contains(&self.machines), "machines must be 1 to 100")?;
+        let clients = 1..=CLIENTS_MAX * self.machines;
+        must(clients.contains(&self.clients), "clients must be 1 to 256 for each of the machines")?;
         must((0.0..=1.0).contains(&self.reads), "reads must be 0 to 1")?;
         must((1..=KEYS_MAX).contains(&self.keys), "keys must be 1 to 450,000: a store has 512 MiB")?;
         must((0.0..=2.0).contains(&self.zipf), "zipf must be 0 to 2")?;

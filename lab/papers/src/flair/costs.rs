@@ -25,6 +25,9 @@ pub struct Costs {
     pub threads: u32,
     /// Of one CPU, what the control group of a replica with one thread gets, in thousandths (1,000).
     pub share_per_mille: u32,
+    /// What a thread that sleeps takes longer for what comes first (0).
+    #[serde(skip_serializing_if = "is_none")]
+    pub wake_up_ns: Nanos,
     /// Of a read.
     pub read_ns: Nanos,
     /// Of a write, at the leader.
@@ -35,11 +38,17 @@ pub struct Costs {
     pub entry_ns: Nanos,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "Serde's signature")]
+fn is_none(ns: &Nanos) -> bool {
+    *ns == 0
+}
+
 impl Default for Costs {
     fn default() -> Self {
         Self {
             threads: NODE_THREADS,
             share_per_mille: 1_000,
+            wake_up_ns: 0,
             read_ns: READ_NS,
             write_ns: READ_NS * WRITE_READS,
             write_alone_ns: READ_NS * WRITE_ALONE_READS,
@@ -68,7 +77,7 @@ impl Costs {
 
     /// What of it is invalid, and what is allowed.
     pub(super) fn fault(&self) -> Option<&'static str> {
-        let times = [self.read_ns, self.write_ns, self.write_alone_ns, self.entry_ns];
+        let times = [self.wake_up_ns, self.read_ns, self.write_ns, self.write_alone_ns, self.entry_ns];
         let rules = [
             ((1..=1_000).contains(&self.threads), "costs.threads must be 1 to 1,000"),
             (times.iter().all(|ns| *ns <= 1_000_000_000), "costs: no time may exceed a second"),

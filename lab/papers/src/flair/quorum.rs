@@ -7,7 +7,7 @@
 use super::cell::{Cell, CellResult, Shares, System};
 use super::costs::Costs;
 use super::measured::Measured;
-use super::run::{MACHINES, with_way};
+use super::run::with_way;
 use super::users::{Record, VALUE_BYTES};
 use crate::cell::testbed::host;
 use midflight_endpoint::{MS, Nanos};
@@ -33,7 +33,7 @@ pub(super) fn run(cell: &Cell) -> CellResult {
         let node = world.add_actor(Place::Host(host), Box::new(replica));
         world.set_threads(node, cell.threads());
     }
-    let machines = MACHINES.min(cell.clients);
+    let machines = cell.busy_machines();
     for place in 0..machines {
         let (replicas, reads, seed) = (replicas.clone(), cell.reads, cell.seed);
         let clients = cell.clients * (place + 1) / machines - cell.clients * place / machines;

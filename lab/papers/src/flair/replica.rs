@@ -5,9 +5,10 @@ use midflight_endpoint::{Link, Nanos};
 use midflight_sim::store::ReplicaActor;
 use midflight_sim::{Actor, Context, LinkEvent, Wake};
 use midflight_store::replica::Replica;
-use midflight_wire::store::{Operation, Request};
+use midflight_wire::store::{Operation, Request, Write};
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use zerocopy::FromBytes;
@@ -16,15 +17,30 @@ use zerocopy::FromBytes;
 pub(super) type Pace = Rc<Cell<u64>>;
 
 pub(super) struct Machine {
-    pub(super) actor: ReplicaActor,
-    pub(super) costs: Costs,
-    pub(super) pace: Pace,
-    pub(super) threads: usize,
+    actor: ReplicaActor,
+    costs: Costs,
+    pace: Pace,
+    threads: usize,
+    /// Each client id's last write.
+    writes: RefCell<HashMap<u64, u64>>,
 }
 
 impl Machine {
+    pub(super) fn new(actor: ReplicaActor, costs: Costs, pace: Pace, threads: usize) -> Self {
+        Self { actor, costs, pace, threads, writes: RefCell::default() }
+    }
+
     pub(super) fn replica(&self) -> Option<&Replica> {
         self.actor.replica()
+    }
+
+    /// A copy of a write only gets the stored answer, as if it were a read.
+    fn of_write(&self, write: &Write) -> Nanos {
+        let (mut writes, number) = (self.writes.borrow_mut(), write.number.get());
+        let last = writes.entry(write.client.get()).or_default();
+        let is_copy = number <= *last;
+        *last = number.max(*last);
+        if is_copy { self.costs.read_ns } else { self.costs.write_ns }
     }
 
     fn at_pace(&self, cost: Nanos) -> Nanos {
@@ -60,12 +76,14 @@ impl Actor for Machine {
     }
 
     fn cost(&self, _from: SocketAddr, datagram: &[u8]) -> Nanos {
-        let Ok((request, _)) = Request::ref_from_prefix(datagram) else { return 0 };
-        match request.header.operation {
-            operation if operation == u8::from(Operation::Read) => self.at_pace(self.costs.read_ns),
-            operation if operation == u8::from(Operation::Write) => self.at_pace(self.costs.write_ns),
+        let Ok((request, rest)) = Request::ref_from_prefix(datagram) else { return 0 };
+        let is = |operation: Operation| request.header.operation == u8::from(operation);
+        let cost = match Write::ref_from_prefix(rest) {
+            _ if is(Operation::Read) => self.costs.read_ns,
+            Ok((write, _)) if is(Operation::Write) => self.of_write(write),
             _ => 0,
-        }
+        };
+        self.at_pace(cost)
     }
 
     fn message_cost(&self, message: &[u8]) -> Nanos {

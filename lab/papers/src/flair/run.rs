@@ -18,8 +18,6 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 const SET: u16 = 1;
-/// The paper's machines with clients.
-pub(super) const MACHINES: u32 = 10;
 /// The store elects a leader, and its keys are written, within this simulated time.
 const READY: Nanos = 60 * SECOND;
 
@@ -80,7 +78,7 @@ impl Site {
             .zip(&paces)
             .map(|(own, pace)| add_replica(&mut world, (cell, mode), own, &members, at, pace))
             .collect();
-        let machines = MACHINES.min(cell.clients);
+        let machines = cell.busy_machines();
         let machines = (0..machines).map(|place| add_machine(&mut world, cell, place, machines, at)).collect();
         world.set_sink(Box::new(Measured::default()));
         Self { world, switch, replicas, paces, machines, before: Counts::default() }
@@ -209,11 +207,12 @@ fn add_replica(
             let config = ReplicaConfig { seed: birth.random.random(), ..config.clone() };
             let replica = Replica::new(config, std::mem::take(&mut birth.files), birth.now);
             let actor = ReplicaActor::new(replica.map_err(|error| error.to_string()));
-            Box::new(Machine { actor, costs, pace: pace.clone(), threads }) as Box<dyn Actor>
+            Box::new(Machine::new(actor, costs, pace.clone(), threads)) as Box<dyn Actor>
         }),
     );
     world.set_volatile(node);
     world.set_threads(node, threads);
+    world.set_wake_up(node, costs.wake_up_ns);
     if costs.share_per_mille < 1_000 {
         // Groups start one after the other, and so do their periods.
         let phase = SHARE_PERIOD * Nanos::from(own.slot) / members.len() as Nanos;

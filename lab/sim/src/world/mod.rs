@@ -134,6 +134,7 @@ impl World {
             held: None,
             thread: 0,
             threads: Box::default(),
+            wake_up: 0,
             share: None,
             undecided: 0,
             datagram_max: usize::MAX,
@@ -153,6 +154,11 @@ impl World {
     pub fn set_threads(&mut self, node: NodeId, threads: usize) {
         assert!(threads > 0, "a process has a thread");
         self.core.nodes[node.index()].threads = vec![0; threads - 1].into();
+    }
+
+    /// What sleeping threads of this node take longer for what comes first, if it takes any time. Default 0.
+    pub fn set_wake_up(&mut self, node: NodeId, takes: Nanos) {
+        self.core.nodes[node.index()].wake_up = takes;
     }
 
     /// Gives a node of one thread only `quota` of each `period` of a CPU; the first begins at `phase`.

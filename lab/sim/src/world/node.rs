@@ -42,6 +42,8 @@ pub(super) struct Node {
     pub(super) thread: Nanos,
     /// The same of its other threads.
     pub(super) threads: Box<[Nanos]>,
+    /// What a thread that sleeps takes longer.
+    pub(super) wake_up: Nanos,
     /// Of one CPU, if not all of it.
     pub(super) share: Option<CpuShare>,
     pub(super) undecided: u32,
@@ -90,6 +92,7 @@ impl Node {
         let free =
             self.threads.iter_mut().fold(&mut self.thread, |free, other| if *other < *free { other } else { free });
         let begin = now.max(*free);
+        let cost = if cost > 0 && now > *free { self.wake_up + cost } else { cost };
         *free = self.share.as_mut().map_or(begin + cost, |share| share.end(begin, cost));
         *free
     }

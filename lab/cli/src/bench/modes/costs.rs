@@ -40,6 +40,8 @@ pub(super) struct Costs {
     /// The same of the only one.
     pub(super) background_alone: f64,
     pub(super) read: f64,
+    /// What a read takes longer for a replica that sleeps.
+    pub(super) wake_up: f64,
     pub(super) write_leader: f64,
     pub(super) write_follower: f64,
     /// Without replicas.
@@ -54,8 +56,10 @@ impl Costs {
         let of = |workload, store| samples.of(workload, store);
         let background = |store| median(of(NONE, store).iter().map(Sample::share).collect());
         let costs = Self::of(background(STORE), of(READS, STORE), of(WRITES, STORE));
+        let of_one_client = Self::of(background(STORE), of(IDLE, STORE), &[]);
+        let wake_up = (of_one_client.read - costs.read).max(0.0);
         let alone = Self::of(background(ALONE), &[], of(WRITES, ALONE));
-        Self { idle, write_alone: alone.write_leader, background_alone: alone.background, ..costs }
+        Self { idle, wake_up, write_alone: alone.write_leader, background_alone: alone.background, ..costs }
     }
 
     /// From loads of only reads, and of only writes.
@@ -71,6 +75,7 @@ impl Costs {
             background,
             background_alone: background,
             read: each(reads, Sample::cpu_us, |sample| sample.cpu.len()),
+            wake_up: f64::NAN,
             write_leader: each(writes, |sample| sample.leader_and_follower_us().0, |_| 1),
             write_follower: each(writes, |sample| sample.leader_and_follower_us().1, |_| 1),
             write_alone: f64::NAN,

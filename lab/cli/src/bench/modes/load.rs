@@ -13,8 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Threads, each with a connection and a part of the clients.
-const WORKERS: u32 = 2;
+/// Threads, each with a connection and a part of the clients. A connection has at most 256 lanes.
+pub(super) const WORKERS: u32 = 4;
 /// Writes in flight while the keys are first written.
 const LOADED_AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ impl Done {
 }
 
 fn client(store: &Store<'_>, clients: u32) -> Result<StoreClient> {
-    store.client(|builder| builder.lanes(clients.clamp(1, 64) as usize).timeout(PATIENCE))
+    store.client(|builder| builder.lanes(clients as usize).timeout(PATIENCE))
 }
 
 pub(super) fn fill(store: &Store<'_>) -> Result<()> {

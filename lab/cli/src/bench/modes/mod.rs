@@ -38,7 +38,7 @@ EXAMPLES
 WORKLOADS
   10,000 keys of 24 bytes, values of 1 KB, 1,024 clients in a closed loop. C is all reads, B has
   5 % writes, A has 50 %; uniform keys, or Zipf's law (C.zipf, 0.99). C5 is C with 5 replicas
-  instead of 3, in two of the modes. B.clients-N, reads-PERCENT and B.zipf-EXPONENT are of sweeps;
+  instead of 3, in two of the modes. C.clients-N, B.clients-N, reads-PERCENT and B.zipf-EXPONENT are of sweeps;
   in C.slow and B.slow one follower has half of the others' share.
 
 RESULTS (medians of the rounds; a ratio has its 95 % interval in .low and .high)

@@ -10,7 +10,7 @@ use midflight_dataplane::store::Policy;
 pub(super) enum Sweep {
     /// Workloads A, B and C, uniform and by Zipf's law; 3 replicas, and on C also 5
     Workloads,
-    /// Workload B with 1 to 1,024 clients
+    /// Workloads C and B with 1 to 1,024 clients
     Clients,
     /// 50 to 100 % reads
     Ratio,
@@ -70,8 +70,11 @@ impl Sweep {
                 ycsb.into_iter().flatten().collect()
             }
             Self::Clients => {
-                let of = |clients| Mix { clients, ..Mix::new(format!("B.clients-{clients}"), 0.05) };
-                [1, 16, 64, 256, CLIENTS].map(of).into()
+                let of = |(name, writes)| {
+                    [1, 16, 64, 256, CLIENTS]
+                        .map(|clients| Mix { clients, ..Mix::new(format!("{name}.clients-{clients}"), writes) })
+                };
+                [("C", 0.0), ("B", 0.05)].map(of).into_iter().flatten().collect()
             }
             Self::Ratio => {
                 let of = |percent: u32| Mix::new(format!("reads-{percent}"), 1.0 - f64::from(percent) / 100.0);

@@ -56,6 +56,7 @@ fn bound(samples: &Samples, costs: &Costs, share: f64) -> Vec<Measure> {
     let mut measures = vec![
         cost("background", costs.background * 1e6),
         cost("read", costs.read),
+        cost("wake_up", costs.wake_up),
         cost("write_leader", costs.write_leader),
         cost("write_follower", costs.write_follower),
         cost("write_alone", costs.write_alone),

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Polling would take most of a small share.
 fn size(part: &Part) -> Size {
-    Size { replicas: part.replicas, reads: part.mode, policy: part.policy, ..Size::USUAL }
+    Size { replicas: part.replicas, reads: part.mode, policy: part.policy, busy_poll: false, ..Size::USUAL }
 }
 
 pub(super) fn lab(part: &Part, engine: LabEngine, guard: &LabGuard) -> Result<Lab> {
