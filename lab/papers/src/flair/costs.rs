@@ -32,6 +32,9 @@ pub struct Costs {
     pub read_ns: Nanos,
     /// Of a write, at the leader.
     pub write_ns: Nanos,
+    /// Of a copy of a write, which only gets the stored reply (as a write).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_ns: Option<Nanos>,
     /// Of a write without replicas.
     pub write_alone_ns: Nanos,
     /// Of a write, at a follower.
@@ -51,6 +54,7 @@ impl Default for Costs {
             wake_up_ns: 0,
             read_ns: READ_NS,
             write_ns: READ_NS * WRITE_READS,
+            copy_ns: None,
             write_alone_ns: READ_NS * WRITE_ALONE_READS,
             entry_ns: READ_NS * ENTRY_READS,
         }
@@ -77,7 +81,8 @@ impl Costs {
 
     /// What of it is invalid, and what is allowed.
     pub(super) fn fault(&self) -> Option<&'static str> {
-        let times = [self.wake_up_ns, self.read_ns, self.write_ns, self.write_alone_ns, self.entry_ns];
+        let copy_ns = self.copy_ns.unwrap_or(0);
+        let times = [self.wake_up_ns, copy_ns, self.read_ns, self.write_ns, self.write_alone_ns, self.entry_ns];
         let rules = [
             ((1..=1_000).contains(&self.threads), "costs.threads must be 1 to 1,000"),
             (times.iter().all(|ns| *ns <= 1_000_000_000), "costs: no time may exceed a second"),

@@ -34,13 +34,12 @@ impl Machine {
         self.actor.replica()
     }
 
-    /// A copy of a write only gets the stored answer, as if it were a read.
     fn of_write(&self, write: &Write) -> Nanos {
         let (mut writes, number) = (self.writes.borrow_mut(), write.number.get());
         let last = writes.entry(write.client.get()).or_default();
         let is_copy = number <= *last;
         *last = number.max(*last);
-        if is_copy { self.costs.read_ns } else { self.costs.write_ns }
+        self.costs.copy_ns.filter(|_| is_copy).unwrap_or(self.costs.write_ns)
     }
 
     fn at_pace(&self, cost: Nanos) -> Nanos {

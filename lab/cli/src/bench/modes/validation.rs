@@ -96,6 +96,7 @@ fn cell(part: &Part, mix: &Mix, costs: &Costs, share: f64) -> Cell {
             wake_up_ns: ns(costs.wake_up),
             read_ns: ns(costs.read),
             write_ns: ns(costs.write_leader),
+            copy_ns: Some(ns(costs.read)),
             write_alone_ns: ns(costs.write_alone),
             entry_ns: ns(costs.write_follower),
         },
