@@ -64,6 +64,8 @@ fn operations_answer_by_text_json_and_exit_code() {
     assert_eq!(store.cli(&["cas", "a", "-2", "x y"]), done(""));
     assert_eq!(store.cli(&["cas", "a", "-2", "z", "--json"]), no("{\"done\":false,\"present\":\"x y\"}\n"));
     assert_eq!(store.cli(&["get", "a"]), done("x y\n"));
+    assert_eq!(store.cli(&["create", "c", "mine"]), done(""));
+    assert_eq!(store.cli(&["create", "c", "yours", "--json"]), no("{\"done\":false,\"present\":\"mine\"}\n"));
     let said = run_with(&["store", "put", "--config", &store.config, "b", "-"], "line\nline");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(store.cli(&["get", "b", "--json"]), done("{\"found\":true,\"value\":\"line\\nline\"}\n"));

@@ -110,12 +110,13 @@ fn begun(process: usize, call: Call, start_ns: u64) -> Record {
 }
 
 fn random_call(rng: &mut Pcg32, now: u64) -> Call {
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
         0 | 1 => Call::Put(format!("v{now}")),
         2 => Call::Delete,
         3 => Call::Exists,
         4 => Call::Incr(1),
         5 => Call::Cas(format!("v{}", now - rng.random_range(1..now.clamp(2, 30))), "1".into()),
+        6 => Call::Create(format!("c{now}")),
         _ => Call::Get,
     }
 }
@@ -261,6 +262,7 @@ fn small_call() -> impl Strategy<Value = Call> {
         2 => value().prop_map(Call::Put),
         1 => Just(Call::Delete),
         2 => (value(), value()).prop_map(|(expected, new)| Call::Cas(expected, new)),
+        1 => value().prop_map(Call::Create),
         2 => (1..3_i64).prop_map(Call::Incr),
     ]
 }

@@ -150,6 +150,19 @@ impl StoreClient {
         }
     }
 
+    /// Sets the value of a key that does not exist. Returns the present value if there is one, and then changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn create(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
+        match self.run(Operation::Create { key: key.into(), value: value.into() })? {
+            Answer::Done => Ok(None),
+            Answer::Conflict { present } => Ok(Some(present)),
+            other => not_of("CREATE", &other),
+        }
+    }
+
     /// Adds to a number and returns the sum; a missing key counts as 0.
     ///
     /// # Errors

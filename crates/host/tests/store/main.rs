@@ -32,6 +32,8 @@ fn r1_r3_several_threads_read_and_write_through_the_switch() {
         }
     });
     assert_eq!(client.cas("sum", "800", "done"), Ok(Cas::Done));
+    assert_eq!(client.create("sum", "new"), Ok(Some("done".into())));
+    assert_eq!(client.create("new", "one"), Ok(None));
     let put = |i: u32| client.put(format!("key {i}"), i.to_string()).unwrap();
     (0..100).for_each(put);
     let is_there = |i: u32| assert_eq!(client.get(format!("key {i}")), Ok(Some(i.to_string().into_bytes())));

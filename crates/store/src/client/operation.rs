@@ -38,6 +38,13 @@ pub enum Operation {
         /// The new value.
         new: Vec<u8>,
     },
+    /// Sets the value of a key that does not exist.
+    Create {
+        /// The key.
+        key: Vec<u8>,
+        /// The value.
+        value: Vec<u8>,
+    },
     /// Adds to a number; a missing key counts as 0.
     Incr {
         /// The key.
@@ -74,6 +81,7 @@ impl Operation {
             | Self::Put { key, .. }
             | Self::Delete { key }
             | Self::Cas { key, .. }
+            | Self::Create { key, .. }
             | Self::Incr { key, .. } => key,
         }
     }
@@ -86,6 +94,7 @@ impl Operation {
             Self::Put { .. } => Some(Command::Put),
             Self::Delete { .. } => Some(Command::Delete),
             Self::Cas { .. } => Some(Command::Cas),
+            Self::Create { .. } => Some(Command::Create),
             Self::Incr { .. } => Some(Command::Incr),
         }
     }
@@ -100,7 +109,7 @@ impl Operation {
     pub(super) fn write_arguments(&self, buffer: &mut Vec<u8>) {
         match self {
             Self::Get { .. } | Self::Exists { .. } | Self::Delete { .. } => {}
-            Self::Put { value, .. } => buffer.extend_from_slice(value),
+            Self::Put { value, .. } | Self::Create { value, .. } => buffer.extend_from_slice(value),
             Self::Cas { expected, new, .. } => {
                 buffer.extend_from_slice(expected);
                 buffer.extend_from_slice(new);
@@ -114,11 +123,15 @@ impl Operation {
         if let Self::Cas { expected, .. } = self { expected.len() } else { 0 }
     }
 
-    pub(super) fn check(&self) -> Result<(), SubmitError> {
+    /// Whether its key and values are within the bounds.
+    ///
+    /// # Errors
+    /// What is not.
+    pub fn check(&self) -> Result<(), SubmitError> {
         let key = self.key().len();
         let arguments = match self {
             Self::Get { .. } | Self::Exists { .. } | Self::Delete { .. } => 0,
-            Self::Put { value, .. } => value.len(),
+            Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
             Self::Cas { expected, new, .. } => expected.len().saturating_add(new.len()),
             Self::Incr { by, .. } => size_of_val(by),
         };

@@ -6,7 +6,7 @@ pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Op
     match status {
         Status::Done => done(operation, value).map(Ok),
         Status::NotFound => not_found(operation).map(Ok),
-        Status::Conflict if matches!(operation, Operation::Cas { .. }) => {
+        Status::Conflict if matches!(operation, Operation::Cas { .. } | Operation::Create { .. }) => {
             Some(Ok(Answer::Conflict { present: value.to_vec() }))
         }
         _ => failure(status).map(Err),
@@ -17,7 +17,7 @@ fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
     match operation {
         Operation::Get { .. } => Some(Answer::Value(value.to_vec())),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(true)),
-        Operation::Put { .. } | Operation::Cas { .. } => Some(Answer::Done),
+        Operation::Put { .. } | Operation::Cas { .. } | Operation::Create { .. } => Some(Answer::Done),
         Operation::Incr { .. } => Some(Answer::Number(i64::from_be_bytes(value.try_into().ok()?))),
     }
 }
@@ -26,7 +26,7 @@ fn not_found(operation: &Operation) -> Option<Answer> {
     match operation {
         Operation::Get { .. } | Operation::Cas { .. } => Some(Answer::NotFound),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(false)),
-        Operation::Put { .. } | Operation::Incr { .. } => None,
+        Operation::Put { .. } | Operation::Create { .. } | Operation::Incr { .. } => None,
     }
 }
 
@@ -57,6 +57,7 @@ mod tests {
         let put = Operation::Put { key: key(), value: key() };
         let delete = Operation::Delete { key: key() };
         let cas = Operation::Cas { key: key(), expected: key(), new: key() };
+        let create = Operation::Create { key: key(), value: key() };
         let incr = Operation::Incr { key: key(), by: 1 };
         let value = Answer::Value(b"v".to_vec());
         let conflict = Answer::Conflict { present: b"v".to_vec() };
@@ -65,7 +66,8 @@ mod tests {
             (&exists, Some(Answer::Existed(true)), Some(Answer::Existed(false)), None),
             (&put, Some(Answer::Done), None, None),
             (&delete, Some(Answer::Existed(true)), Some(Answer::Existed(false)), None),
-            (&cas, Some(Answer::Done), Some(Answer::NotFound), Some(conflict)),
+            (&cas, Some(Answer::Done), Some(Answer::NotFound), Some(conflict.clone())),
+            (&create, Some(Answer::Done), None, Some(conflict)),
             (&incr, None, None, None),
         ] {
             let of = |status| outcome(operation, status, b"v").and_then(Result::ok);

@@ -51,11 +51,16 @@ pub(super) enum What<'a> {
     Delete { key: &'a [u8] },
     Cas { key: &'a [u8], expected: &'a [u8], value: &'a [u8] },
     Incr { key: &'a [u8], by: i64 },
+    Create { key: &'a [u8], value: &'a [u8] },
 }
 
 impl<'a> What<'a> {
     pub(super) fn key(&self) -> &'a [u8] {
-        let (Self::Put { key, .. } | Self::Delete { key } | Self::Cas { key, .. } | Self::Incr { key, .. }) = self;
+        let (Self::Put { key, .. }
+        | Self::Delete { key }
+        | Self::Cas { key, .. }
+        | Self::Incr { key, .. }
+        | Self::Create { key, .. }) = self;
         key
     }
 
@@ -73,6 +78,7 @@ impl<'a> What<'a> {
                 Some(Self::Cas { key, expected, value })
             }
             Command::Incr => Some(Self::Incr { key, by: i64::from_be_bytes(arguments.try_into().ok()?) }),
+            Command::Create => Some(Self::Create { key, value: arguments }),
             Command::Open => None,
         }
     }

@@ -112,6 +112,10 @@ impl Store {
                 Some(present) => Outcome { status: Status::Conflict, value: present.clone() },
             },
             What::Incr { key, by } => self.incr(key, by),
+            What::Create { key, value } => match self.get(key) {
+                None => self.put(key, value, Outcome::plain(Status::Done)),
+                Some(present) => Outcome { status: Status::Conflict, value: present.clone() },
+            },
         }
     }
 
@@ -205,6 +209,9 @@ mod tests {
         assert_eq!(store.apply(What::Incr { key: b"a", by: -5 }), number(-2));
         assert_eq!(store.apply(What::Incr { key: b"b", by: i64::MAX }), number(i64::MAX));
         assert_eq!(store.apply(What::Incr { key: b"b", by: 1 }).status, Status::NotANumber);
+        let create = What::Create { key: b"c", value: b"new" };
+        assert_eq!(store.apply(create).status, Status::Done);
+        assert_eq!(store.apply(create), Outcome { status: Status::Conflict, value: "new".into() });
         assert_eq!(store.apply(What::Delete { key: b"a" }).status, Status::Done);
         assert_eq!((store.get(b"a"), store.keys()), (None, 1));
     }

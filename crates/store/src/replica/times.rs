@@ -39,12 +39,13 @@ pub struct ReplicaTimes {
 
 impl ReplicaTimes {
     /// Commands of WRITEs, with their names.
-    pub const COMMANDS: [(Command, &str); 5] = [
+    pub const COMMANDS: [(Command, &str); 6] = [
         (Command::Open, "open"),
         (Command::Put, "put"),
         (Command::Delete, "delete"),
         (Command::Cas, "cas"),
         (Command::Incr, "incr"),
+        (Command::Create, "create"),
     ];
 
     pub(super) fn wrote(&mut self, command: Command, took: Nanos) {

@@ -62,7 +62,7 @@ codes! {
         Done = 0,
         /// The key does not exist.
         NotFound = 1,
-        /// CAS: the key has another value, which follows.
+        /// CAS and CREATE: the key has another value, which follows.
         Conflict = 2,
         /// INCR: the value or the sum is not a 64-bit number.
         NotANumber = 3,
@@ -110,5 +110,7 @@ codes! {
         Cas = 4,
         /// Adds to a number.
         Incr = 5,
+        /// Sets the value of a key that does not exist.
+        Create = 6,
     }
 }

@@ -28,7 +28,7 @@ EXAMPLES
   midflight-lab load store --config store.toml --json | jq .results
 
 Each client does one operation after the other on random keys: reads are GET and one EXISTS in ten;
-of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client
+of ten writes six are PUT, and one each CAS, CREATE, INCR and DELETE. --history writes what each client
 did and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have
 a random number in their names, because a history begins with an empty store.
 

@@ -96,6 +96,7 @@ impl<'a> Worker<'a> {
             7 if self.plan.value_bytes <= CAS_VALUE_MAX => {
                 Call::Cas(self.known[key as usize].clone(), self.new_value())
             }
+            6 => Call::Create(self.new_value()),
             8 => Call::Incr(1),
             9 => Call::Delete,
             _ => Call::Put(self.new_value()),
@@ -131,7 +132,7 @@ impl<'a> Worker<'a> {
 
     fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, Error>) {
         let known = match (call, outcome) {
-            (Call::Put(value) | Call::Cas(_, value), Ok(Answer::Done)) => value.clone(),
+            (Call::Put(value) | Call::Cas(_, value) | Call::Create(value), Ok(Answer::Done)) => value.clone(),
             (_, Ok(Answer::Value(value) | Answer::Conflict { present: value })) => text(value),
             (_, Ok(Answer::Number(sum))) => sum.to_string(),
             _ => return,
@@ -162,6 +163,7 @@ fn operation(name: &str, call: &Call) -> Operation {
         Call::Put(value) => Operation::Put { key, value: bytes(value) },
         Call::Delete => Operation::Delete { key },
         Call::Cas(expected, new) => Operation::Cas { key, expected: bytes(expected), new: bytes(new) },
+        Call::Create(value) => Operation::Create { key, value: bytes(value) },
         Call::Incr(by) => Operation::Incr { key, by: *by },
     }
 }

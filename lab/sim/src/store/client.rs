@@ -101,6 +101,7 @@ impl ClientActor {
         match random.random_range(0..10) {
             0 => Operation::Delete { key },
             1 | 2 => Operation::Cas { key, expected: format!("{:x}", self.values - 1).into_bytes(), new: value },
+            3 => Operation::Create { key, value },
             _ => Operation::Put { key, value },
         }
     }

@@ -17,6 +17,7 @@ EXAMPLES
   midflight store get greeting
   midflight store incr visits 5
   midflight store cas greeting hello 'good day'  only if it is hello
+  midflight store create lock me                 only if there is no such key
   midflight store put photo - < photo.bin        the value as it is on stdin
   midflight store get --raw photo > photo.bin    without a line's end behind it
   midflight store get --escaped 'a\\x00b'        a key of any bytes
@@ -26,7 +27,7 @@ docs/store.md says what is promised, and how to run a store on several machines.
 
 EXIT CODES
   0 done; 1 failed: one line on stderr says why; 2 wrong usage; 3 done, and the answer is no: there
-  is no such key, or it has another value";
+  is no such key, there is one, or it has another value";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -45,6 +46,8 @@ enum Command {
     Del(operations::Del),
     /// Set the value of a key if it has the expected one
     Cas(operations::Cas),
+    /// Set the value of a key that does not exist
+    Create(operations::Create),
     /// Add to a number; a key that does not exist counts as 0
     Incr(operations::Incr),
     /// Whether there is such a key
@@ -65,6 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Put(args) => args.run(),
         Command::Del(args) => args.run(),
         Command::Cas(args) => args.run(),
+        Command::Create(args) => args.run(),
         Command::Incr(args) => args.run(),
         Command::Exists(args) => args.run(),
         Command::Status(args) => status::run(args),

@@ -64,6 +64,11 @@ impl Common {
     fn not_found(&self) -> Result<ExitCode> {
         one_key::not_found(self.json)
     }
+
+    fn conflict(&self, what: &str, present: &[u8]) -> Result<ExitCode> {
+        let text = [what.as_bytes(), b": ", &*self.shown(present), b"\n"].concat();
+        self.print(false, &text, &json!({ "done": false, "present": of_json(present) }))
+    }
 }
 
 #[derive(ClapArgs)]
@@ -149,10 +154,28 @@ impl Cas {
         match self.common.client()?.cas(key?, expected?, new).map_err(of_write)? {
             store::Cas::Done => self.common.print(true, b"", &json!({ "done": true })),
             store::Cas::NotFound => self.common.not_found(),
-            store::Cas::Conflict { present } => {
-                let text = [b"it has another value: ", &*self.common.shown(&present), b"\n"].concat();
-                self.common.print(false, &text, &json!({ "done": false, "present": of_json(&present) }))
-            }
+            store::Cas::Conflict { present } => self.common.conflict("it has another value", &present),
+        }
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Create {
+    /// Which key
+    key: OsString,
+    /// The value; "-" reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    value: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Create {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let (key, value) = (self.common.bytes(&self.key)?, self.common.value(&self.value)?);
+        match self.common.client()?.create(key, value).map_err(of_write)? {
+            None => self.common.print(true, b"", &json!({ "done": true })),
+            Some(present) => self.common.conflict("there is such a key, with the value", &present),
         }
     }
 }

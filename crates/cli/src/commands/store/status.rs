@@ -137,7 +137,7 @@ fn disk(status: &ReplicaStatus) -> String {
 }
 
 fn times(found: &[ReplicaStatus]) -> String {
-    const NAMES: [&str; 8] = ["fsync", "apply", "read", "put", "delete", "cas", "incr", "open"];
+    const NAMES: [&str; 9] = ["fsync", "apply", "read", "put", "delete", "cas", "create", "incr", "open"];
     let cell = |s: &ReplicaStatus, name: &str| {
         let quantile = |q| quantile_us(&s.times.get(name)?.us, q).map(|us| short_time(us as f64 * 1e3));
         quantile(0.5).zip(quantile(0.99)).map_or("-".into(), |(median, high)| format!("{median} / {high}"))
@@ -147,5 +147,5 @@ fn times(found: &[ReplicaStatus]) -> String {
         |s: &ReplicaStatus| std::iter::once(s.replica.to_string()).chain(NAMES.map(|name| cell(s, name))).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
     let rows: Vec<[String; NAMES.len() + 1]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
-    format!("\n{}", aligned(&rows, "rrrrrrrrr"))
+    format!("\n{}", aligned(&rows, "rrrrrrrrrr"))
 }

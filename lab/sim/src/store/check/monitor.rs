@@ -135,6 +135,7 @@ fn call(operation: &Operation) -> Call {
         Operation::Put { value, .. } => Call::Put(text(value)),
         Operation::Delete { .. } => Call::Delete,
         Operation::Cas { expected, new, .. } => Call::Cas(text(expected), text(new)),
+        Operation::Create { value, .. } => Call::Create(text(value)),
         Operation::Incr { by, .. } => Call::Incr(*by),
     }
 }

@@ -16,6 +16,8 @@ pub enum Call {
     Delete,
     /// Sets it to the second value if it is the first.
     Cas(String, String),
+    /// Sets it if there is none.
+    Create(String),
     /// Adds to it; a missing value counts as 0.
     Incr(i64),
 }
@@ -24,7 +26,7 @@ pub enum Call {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// PUT and CAS: done.
+    /// PUT, CAS and CREATE: done.
     Done,
     /// GET and CAS: there is no value.
     NotFound,
@@ -32,7 +34,7 @@ pub enum Outcome {
     Existed(bool),
     /// GET: this value.
     Value(String),
-    /// CAS: there is another value, this one.
+    /// CAS and CREATE: there is another value, this one.
     Conflict(String),
     /// INCR: the sum.
     Number(i64),
@@ -63,7 +65,7 @@ impl Call {
         match self {
             Self::Put(_) => false,
             Self::Delete => outcome.is_some(),
-            Self::Get | Self::Exists | Self::Cas(..) | Self::Incr(_) => true,
+            Self::Get | Self::Exists | Self::Cas(..) | Self::Create(_) | Self::Incr(_) => true,
         }
     }
 
@@ -74,6 +76,7 @@ impl Call {
             Self::Exists | Self::Delete => matches!(outcome, Existed(_) | Failed),
             Self::Put(_) => matches!(outcome, Done | Failed),
             Self::Cas(..) => matches!(outcome, Done | NotFound | Conflict(_) | Failed),
+            Self::Create(_) => matches!(outcome, Done | Conflict(_) | Failed),
             Self::Incr(_) => matches!(outcome, Number(_) | NotANumber | Failed),
         }
     }
@@ -86,11 +89,11 @@ impl Call {
             (Self::Get, Some(value)) => (Outcome::Value(value.into()), same()),
             (Self::Get, None) => (Outcome::NotFound, None),
             (Self::Exists, _) => (Outcome::Existed(value.is_some()), same()),
-            (Self::Put(new), _) => (Outcome::Done, Some(new.clone())),
+            (Self::Put(new), _) | (Self::Create(new), None) => (Outcome::Done, Some(new.clone())),
             (Self::Delete, _) => (Outcome::Existed(value.is_some()), None),
             (Self::Cas(..), None) => (Outcome::NotFound, None),
             (Self::Cas(expected, new), Some(value)) if value == expected => (Outcome::Done, Some(new.clone())),
-            (Self::Cas(..), Some(value)) => (Outcome::Conflict(value.into()), same()),
+            (Self::Cas(..) | Self::Create(_), Some(value)) => (Outcome::Conflict(value.into()), same()),
             (Self::Incr(by), _) => {
                 match value.unwrap_or("0").parse::<i64>().ok().and_then(|old| old.checked_add(*by)) {
                     Some(sum) => (Outcome::Number(sum), Some(sum.to_string())),
