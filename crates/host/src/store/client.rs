@@ -248,6 +248,6 @@ impl Drop for StoreClient {
 }
 
 /// The protocol passes on only answers that match the operation.
-fn not_of(operation: &str, answer: &Answer) -> ! {
+pub(super) fn not_of(operation: &str, answer: &Answer) -> ! {
     unreachable!("{answer:?} is no answer to {operation}")
 }

@@ -2,6 +2,8 @@
 
 mod builder;
 mod client;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 mod handler;
 #[cfg(feature = "replica")]
 pub mod replica;

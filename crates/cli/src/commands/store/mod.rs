@@ -5,6 +5,7 @@ mod init;
 mod members;
 mod operations;
 mod policy;
+mod serve;
 mod status;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -52,6 +53,8 @@ enum Command {
     Incr(operations::Incr),
     /// Whether there is such a key
     Exists(operations::Exists),
+    /// Let Redis' clients use the store
+    Serve(serve::Args),
     /// Show how replicas are
     Status(status::Args),
     /// Show the members of a set, or change them
@@ -71,6 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Create(args) => args.run(),
         Command::Incr(args) => args.run(),
         Command::Exists(args) => args.run(),
+        Command::Serve(args) => serve::run(args),
         Command::Status(args) => status::run(args),
         Command::Members(args) => members::run(args),
         Command::Policy(args) => policy::run(args),

@@ -1,0 +1,105 @@
+//! A gateway for Redis' clients: RESP over TCP, in front of a client of the store.
+//!
+//! Its thread, `mf-gateway`, has all connections; [`commands`] says what each command does.
+
+mod commands;
+
+use super::StoreClient;
+use crate::background::{Background, runtime};
+use crate::error::Error;
+use crate::process::failing::Failing;
+use commands::Commands;
+use midflight_connections::{ConnectionPlace, Connections, listen};
+use midflight_resp::{Bounds, serve};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// The kernel drops a connection whose client has not taken replies for this long.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// A silent connection may give way to another of its host after this long.
+const SILENT_FOR: Duration = Duration::from_secs(1);
+const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
+/// What the thread does, for the message when it has ended.
+const SERVES: &str = "serves Redis' clients";
+
+/// A running gateway. Dropping it closes all connections.
+pub struct Gateway {
+    _background: Background,
+    address: SocketAddr,
+    failing: Arc<Failing>,
+}
+
+/// Options of a gateway. [`GatewayOptions::new`] has the defaults.
+#[derive(Clone, Debug)]
+pub struct GatewayOptions {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Connections at once; a host gets 8/9 of them. Default 10,000.
+    pub connections_max: usize,
+}
+
+impl GatewayOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, connections_max: 10_000 }
+    }
+}
+
+impl Gateway {
+    /// Starts a gateway to the client's store. On a later failure a thread calls `on_failure`; see [`failure`](Self::failure).
+    ///
+    /// # Errors
+    ///
+    /// If it cannot listen there.
+    pub fn start(
+        client: StoreClient,
+        options: &GatewayOptions,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, Error> {
+        let listener = listen(options.listen).map_err(Error::bind("TCP", options.listen))?;
+        let address = listener.local_addr().map_err(Error::resources("start a gateway"))?;
+        let connections = Connections::evicting_silent(options.connections_max, UNREAD_TIMEOUT, SILENT_FOR);
+        let failing = Arc::new(Failing::new(on_failure));
+        let (commands, watched) = (Arc::new(Commands::on(client)), Arc::clone(&failing));
+        let run = move || accept(listener, commands, connections, watched);
+        let background = Background::start("mf-gateway", runtime("start a gateway")?, run)?;
+        Ok(Self { _background: background, address, failing })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Why it has ended, if it has.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failing.why()
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+async fn accept(listener: TcpListener, commands: Arc<Commands>, table: Arc<Connections>, failing: Arc<Failing>) {
+    let _watch = failing.watch(SERVES);
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return failing.fail(format!("the gateway cannot take connections: {error}")),
+    };
+    let one = |stream: TcpStream, place: ConnectionPlace| {
+        let commands = Arc::clone(&commands);
+        async move {
+            // If the connection breaks, nobody is left to tell.
+            let _ = serve(stream, &place, &commands, Bounds::default()).await;
+        }
+    };
+    match table.accept(&listener, REFUSAL, one).await {}
+}

@@ -1,0 +1,438 @@
+//! A connection: reads requests, runs them, and sends their replies in order.
+
+use crate::call::{Call, Task};
+use crate::reply::{Reply, Version};
+use crate::request::{Parser, cost};
+use crate::session::Session;
+use bytes::{Buf, Bytes, BytesMut};
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use midflight_connections::ConnectionPlace;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 16 << 10;
+/// An idle connection's larger buffers are freed.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// The program behind the protocol.
+pub trait Service: Send + Sync + 'static {
+    /// What a command does, or what is wrong with its arguments; `None` if there is no such command.
+    fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>>;
+}
+
+/// Bounds of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// [`cost`] of the requests without a reply. Default 1 MiB.
+    pub cost: usize,
+    /// Requests without a reply. Default 256.
+    pub under_way: usize,
+    /// Bytes of replies that the client has not read; one reply may exceed it. Default 1 MiB.
+    pub unread_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { cost: 1 << 20, under_way: 256, unread_bytes: 1 << 20 }
+    }
+}
+
+/// Serves a connection until its client ends it, or sends an invalid request.
+///
+/// # Errors
+/// If the connection breaks.
+pub async fn serve<S: Service>(
+    mut stream: TcpStream,
+    place: &ConnectionPlace,
+    service: &Arc<S>,
+    bounds: Bounds,
+) -> io::Result<()> {
+    static IDS: AtomicI64 = AtomicI64::new(1);
+    let (mut receiver, mut sender) = stream.split();
+    let mut connection = Connection {
+        service: Arc::clone(service),
+        bounds,
+        parser: Parser::new(bounds.cost),
+        session: Session::new(IDS.fetch_add(1, Relaxed)),
+        pipeline: Pipeline::default(),
+        out: BytesMut::new(),
+    };
+    let mut has_ended = false;
+    loop {
+        let must_read = connection.advance();
+        if connection.is_idle() {
+            if connection.session.is_over || has_ended {
+                return Ok(());
+            }
+            connection.shrink();
+            place.rest();
+        }
+        let (may_read, may_reply) = (must_read && !has_ended, !connection.is_unread());
+        let Connection { parser, pipeline, out, .. } = &mut connection;
+        tokio::select! {
+            Some((reply, version)) = pipeline.reply(), if may_reply => reply.write(version, out),
+            sent = sender.write(out), if !out.is_empty() => {
+                out.advance(sent?);
+                place.progress();
+            }
+            received = read(&mut receiver, parser.buffer()), if may_read => {
+                has_ended = received? == 0;
+                place.progress();
+            }
+        }
+    }
+}
+
+async fn read(receiver: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> io::Result<usize> {
+    buffer.reserve(READ_BYTES);
+    receiver.read_buf(buffer).await
+}
+
+struct Connection<S> {
+    service: Arc<S>,
+    bounds: Bounds,
+    parser: Parser,
+    session: Session,
+    pipeline: Pipeline,
+    out: BytesMut,
+}
+
+impl<S: Service> Connection<S> {
+    /// Begins requests and takes replies as far as possible without waiting. Returns whether more must be read.
+    fn advance(&mut self) -> bool {
+        loop {
+            let must_read = self.take_requests();
+            if !self.take_replies() {
+                return must_read;
+            }
+        }
+    }
+
+    /// Returns whether more must be read.
+    fn take_requests(&mut self) -> bool {
+        while !self.session.is_over && !self.is_unread() && self.pipeline.has_room(self.bounds) {
+            match self.parser.next_request() {
+                Ok(Some(request)) => self.begin(request),
+                Ok(None) => return true,
+                Err(error) => {
+                    self.session.is_over = true;
+                    self.add(at_once(Reply::error(format!("Protocol error: {error}"))), 0);
+                }
+            }
+        }
+        false
+    }
+
+    fn begin(&mut self, request: Vec<Bytes>) {
+        let cost = cost(&request);
+        let call = Call::of(request);
+        let task = match self.session.reply(&call) {
+            Some(reply) => at_once(reply),
+            None => self.service.call(&call).unwrap_or_else(|| Err(call.unknown())).unwrap_or_else(at_once),
+        };
+        self.add(task, cost);
+    }
+
+    fn add(&mut self, task: Task, cost: usize) {
+        self.pipeline.add(Waiting { task, cost, version: self.session.version });
+    }
+
+    /// Returns whether there were any.
+    fn take_replies(&mut self) -> bool {
+        let before = self.out.len();
+        while !self.is_unread()
+            && let Some(Some((reply, version))) = self.pipeline.reply().now_or_never()
+        {
+            reply.write(version, &mut self.out);
+        }
+        self.out.len() > before
+    }
+
+    /// Whether the client has to read first.
+    fn is_unread(&self) -> bool {
+        self.out.len() >= self.bounds.unread_bytes
+    }
+
+    /// Whether all requests that have come have been replied to.
+    fn is_idle(&self) -> bool {
+        self.pipeline.is_empty() && self.out.is_empty()
+    }
+
+    fn shrink(&mut self) {
+        for buffer in [&mut self.out, self.parser.buffer()] {
+            if buffer.is_empty() && buffer.capacity() > KEPT_BYTES {
+                *buffer = BytesMut::new();
+            }
+        }
+    }
+}
+
+fn at_once(reply: Reply) -> Task {
+    Task::new([], false, ready(reply))
+}
+
+/// The requests of a connection that have no reply yet.
+#[derive(Default)]
+struct Pipeline {
+    under_way: FuturesOrdered<BoxFuture<'static, Reply>>,
+    /// What is known of them, in the same order.
+    held: VecDeque<Held>,
+    keys: HashMap<Bytes, KeyUse>,
+    cost: usize,
+    /// It must not begin before an earlier request on its keys has ended.
+    next: Option<Waiting>,
+}
+
+struct Waiting {
+    task: Task,
+    cost: usize,
+    version: Version,
+}
+
+struct Held {
+    keys: Vec<Bytes>,
+    writes: bool,
+    cost: usize,
+    version: Version,
+}
+
+/// How many of the requests under way concern a key, and how many of them write to it.
+#[derive(Default)]
+struct KeyUse {
+    all: usize,
+    writes: usize,
+}
+
+impl Pipeline {
+    fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Whether another request may be added.
+    fn has_room(&self, bounds: Bounds) -> bool {
+        self.next.is_none() && self.under_way.len() < bounds.under_way && self.cost < bounds.cost
+    }
+
+    fn must_wait(&self, task: &Task) -> bool {
+        let mut uses = task.keys.iter().filter_map(|key| self.keys.get(key));
+        uses.any(|uses| task.writes || uses.writes > 0)
+    }
+
+    /// Begins it, or waits until it may begin.
+    fn add(&mut self, waiting: Waiting) {
+        if self.must_wait(&waiting.task) {
+            self.next = Some(waiting);
+            return;
+        }
+        let Waiting { task: Task { keys, writes, reply }, cost, version } = waiting;
+        for key in &keys {
+            let uses = self.keys.entry(key.clone()).or_default();
+            uses.all += 1;
+            uses.writes += usize::from(writes);
+        }
+        self.cost += cost;
+        self.held.push_back(Held { keys, writes, cost, version });
+        self.under_way.push_back(reply);
+    }
+
+    /// The next reply, and the version to write it in; `None` if nothing is under way. May be dropped while it waits.
+    async fn reply(&mut self) -> Option<(Reply, Version)> {
+        let reply = self.under_way.next().await?;
+        let Held { keys, writes, cost, version } = self.held.pop_front()?;
+        self.cost -= cost;
+        for key in keys {
+            let Entry::Occupied(mut uses) = self.keys.entry(key) else { continue };
+            uses.get_mut().all -= 1;
+            uses.get_mut().writes -= usize::from(writes);
+            if uses.get().all == 0 {
+                uses.remove();
+            }
+        }
+        if let Some(next) = self.next.take() {
+            self.add(next);
+        }
+        Some((reply, version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_connections::{Connections, listen};
+    use std::io::{Read, Write};
+    use std::sync::Mutex;
+    use std::time::Duration;
+    use tokio::net::TcpListener;
+    use tokio::sync::Semaphore;
+
+    /// GET and SET of nothing. Each takes a permit, and notes when it begins.
+    struct Slow {
+        permits: Semaphore,
+        begun: Mutex<Vec<String>>,
+    }
+
+    impl Service for Slow {
+        fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>> {
+            let writes = match call.name() {
+                "GET" => false,
+                "SET" => true,
+                _ => return None,
+            };
+            let (service, name) = (Arc::clone(self), call.name().to_owned());
+            Some(call.exactly().map(|[key]| {
+                let said = format!("{name} {}", key.escape_ascii());
+                Task::new([key], writes, async move {
+                    service.begun.lock().unwrap().push(said);
+                    if let Ok(permit) = service.permits.acquire().await {
+                        permit.forget();
+                    }
+                    Reply::OK
+                })
+            }))
+        }
+    }
+
+    impl Slow {
+        fn begun(&self) -> Vec<String> {
+            std::mem::take(&mut self.begun.lock().unwrap())
+        }
+    }
+
+    struct Served {
+        _runtime: tokio::runtime::Runtime,
+        service: Arc<Slow>,
+        client: std::net::TcpStream,
+    }
+
+    impl Served {
+        fn new(permits: usize, bounds: Bounds) -> Self {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let service = Arc::new(Slow { permits: Semaphore::new(permits), begun: Mutex::default() });
+            let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
+            let address = listener.local_addr().unwrap();
+            let served = Arc::clone(&service);
+            runtime.spawn(async move {
+                let listener = TcpListener::from_std(listener).unwrap();
+                let connections = Connections::new(10, Duration::from_secs(10));
+                let one = |stream, place: ConnectionPlace| {
+                    let service = Arc::clone(&served);
+                    async move { drop(serve(stream, &place, &service, bounds).await) }
+                };
+                connections.accept(&listener, b"", one).await
+            });
+            let client = std::net::TcpStream::connect(address).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            Self { _runtime: runtime, service, client }
+        }
+
+        fn send(&mut self, text: &str) {
+            self.client.write_all(text.as_bytes()).unwrap();
+        }
+
+        fn reads(&mut self, text: &str) {
+            let mut bytes = vec![0; text.len()];
+            self.client.read_exact(&mut bytes).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes), text);
+        }
+
+        fn waits_for(&self, begun: &[&str]) {
+            let mut seen = Vec::new();
+            for _ in 0..1_000 {
+                seen.extend(self.service.begun());
+                if seen == begun {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            panic!("{seen:?} have begun, not {begun:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_waits_for_earlier_ones_of_its_keys_only() {
+        let mut served = Served::new(0, Bounds::default());
+        served.send("GET a\r\nGET a\r\nSET b\r\nGET c\r\nGET b\r\nGET d\r\n");
+        served.waits_for(&["GET a", "GET a", "SET b", "GET c"]);
+        served.service.permits.add_permits(3);
+        served.reads("+OK\r\n+OK\r\n+OK\r\n");
+        served.waits_for(&["GET b", "GET d"]);
+        served.send("PING\r\n");
+        served.service.permits.add_permits(3);
+        served.reads("+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
+    }
+
+    #[test]
+    fn no_more_than_the_bound_is_under_way() {
+        let mut served = Served::new(0, Bounds { under_way: 2, ..Bounds::default() });
+        served.send("GET a\r\nGET b\r\nGET c\r\n");
+        served.waits_for(&["GET a", "GET b"]);
+        served.service.permits.add_permits(1);
+        served.waits_for(&["GET c"]);
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_read_no_further() {
+        let mut served = Served::new(usize::MAX >> 4, Bounds::default());
+        let echo = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{}\r\n", 10_000, "x".repeat(10_000));
+        served.client.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let sent = (0..10_000).take_while(|_| served.client.write_all(echo.as_bytes()).is_ok()).count();
+        assert!(sent < 5_000, "{sent} requests of 10 KB are taken");
+    }
+
+    #[test]
+    fn whatever_comes_before_the_end_gets_its_reply() {
+        let mut served = Served::new(usize::MAX >> 4, Bounds { under_way: 4, ..Bounds::default() });
+        served.send(&"PING\r\n".repeat(3_000));
+        served.client.shutdown(std::net::Shutdown::Write).unwrap();
+        served.reads(&"+PONG\r\n".repeat(3_000));
+        assert_eq!(served.client.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_cost_under_way_is_bounded() {
+        let mut served = Served::new(0, Bounds { cost: 500, ..Bounds::default() });
+        served.send("GET a\r\nGET b\r\nGET c\r\nGET d\r\nGET e\r\n");
+        served.waits_for(&["GET a", "GET b", "GET c", "GET d"]);
+        std::thread::sleep(Duration::from_millis(20));
+        served.waits_for(&[]);
+    }
+
+    #[test]
+    fn a_web_page_gives_no_commands() {
+        let mut served = Served::new(1, Bounds::default());
+        served.send("POST / HTTP/1.1\r\nContent-Length: 7\r\n\r\nSET a\r\n");
+        served.reads("-ERR this is no HTTP server\r\n");
+        assert_eq!(served.client.read(&mut [0]).unwrap(), 0);
+        served.waits_for(&[]);
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_behind_the_replies_to_others() {
+        let mut served = Served::new(1, Bounds::default());
+        served.send("GET a\r\nnothing 'a b'\r\n*x\r\nGET b\r\n");
+        served.reads("+OK\r\n-ERR unknown command 'nothing', with args beginning with: 'a b' \r\n");
+        served.reads("-ERR Protocol error: invalid multibulk length\r\n");
+        assert_eq!(served.client.read(&mut [0]).unwrap(), 0, "it is closed");
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_request() {
+        let mut served = Served::new(0, Bounds::default());
+        served.send("CLIENT GETNAME\r\nHELLO 3 SETNAME me\r\nCLIENT GETNAME\r\nHELLO 4\r\nGET\r\n");
+        served.reads("$-1\r\n%7\r\n$6\r\nserver\r\n$9\r\nmidflight\r\n$7\r\nversion\r\n");
+        let mut rest = Vec::new();
+        served.client.shutdown(std::net::Shutdown::Write).unwrap();
+        served.client.read_to_end(&mut rest).unwrap();
+        let end =
+            "$2\r\nme\r\n-NOPROTO unsupported protocol version\r\n-ERR wrong number of arguments for 'get' command\r\n";
+        assert!(rest.ends_with(end.as_bytes()), "{}", rest.escape_ascii());
+    }
+}

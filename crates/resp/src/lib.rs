@@ -1,0 +1,22 @@
+//! RESP, the protocol of Redis' clients, for servers: versions 2 and 3, pipelines, and the commands that concern the connection only.
+//!
+//! A server is a [`Service`], which says what its commands do; [`serve`] gives a connection to it.
+//!
+//! **Order.** Replies come in the order of their requests. Of one connection's requests, those on different keys may be under way at the
+//! same time and take effect in any order, as in a Redis Cluster; a request begins only when all earlier ones that write to its keys, or
+//! whose keys it writes to, have ended.
+//!
+//! **Bounds.** The cost of a request is its arguments' bytes, and 64 for each. While a connection's requests without a reply have the cost
+//! [`Bounds::cost`], or are [`Bounds::under_way`], or its client has not read [`Bounds::unread_bytes`] of replies, no more of its requests
+//! are read. A request of a higher cost ends the connection.
+
+mod call;
+mod connection;
+mod reply;
+mod request;
+mod session;
+
+pub use call::{Call, Task, number};
+pub use connection::{Bounds, Service, serve};
+pub use reply::{Reply, Version};
+pub use request::{Parser, ProtocolError, cost};

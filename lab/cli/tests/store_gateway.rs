@@ -1,0 +1,187 @@
+//! Redis' clients of a store, through `midflight store serve`.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{PATIENCE, Running, Store, assert_error, run, skip};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+fn gateway(store: &Store) -> Running {
+    Running::start(&["store", "serve", "--config", &store.config, "--listen", "127.0.0.1:0"])
+}
+
+struct Client {
+    stream: TcpStream,
+    replies: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn of(gateway: &Running) -> Self {
+        let stream = TcpStream::connect(gateway.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let replies = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, replies }
+    }
+
+    fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// A reply's lines, joined by spaces.
+    fn reply(&mut self) -> String {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).unwrap();
+        let mut text = line.trim_end_matches(['\r', '\n']).to_owned();
+        let count = text.get(1..).and_then(|digits| digits.parse::<usize>().ok()).unwrap_or(0);
+        let parts = match text.as_bytes().first() {
+            Some(b'$') if !text.starts_with("$-1") => {
+                let mut value = vec![0; count + 2];
+                self.replies.read_exact(&mut value).unwrap();
+                return String::from_utf8_lossy(&value[..count]).into_owned();
+            }
+            Some(b'*') => count,
+            Some(b'%') => 2 * count,
+            _ => 0,
+        };
+        (0..parts).for_each(|_| text = format!("{text} {}", self.reply()));
+        text
+    }
+
+    #[track_caller]
+    fn says(&mut self, command: &str, reply: &str) {
+        self.send(format!("{command}\r\n"));
+        assert_eq!(self.reply(), reply, "to {command}");
+    }
+}
+
+#[test]
+fn commands_reply_as_those_of_redis_do() {
+    let store = Store::start("gateway-commands");
+    let gateway = gateway(&store);
+    let mut client = Client::of(&gateway);
+    for (command, reply) in [
+        ("PING", "+PONG"),
+        ("get a", "$-1"),
+        ("SET a 1", "+OK"),
+        ("GET a", "1"),
+        ("SET a 2 NX", "$-1"),
+        ("SET b x NX", "+OK"),
+        ("SET c x XX", "$-1"),
+        ("SET a 2 XX GET", "1"),
+        ("SET a 3 GET", "2"),
+        ("SET d 4 GET", "$-1"),
+        ("SET a 4 NX GET", "3"),
+        ("SET a 4 KEEPTTL", "+OK"),
+        ("SETNX a 5", ":0"),
+        ("SETNX e 5", ":1"),
+        ("GETSET e 6", "5"),
+        ("INCR e", ":7"),
+        ("INCRBY e -10", ":-3"),
+        ("DECR e", ":-4"),
+        ("DECRBY e 6", ":-10"),
+        ("INCR b", "-ERR value is not an integer or out of range"),
+        ("DECRBY e -9223372036854775808", "-ERR decrement would overflow"),
+        ("INCRBY e 1.5", "-ERR value is not an integer or out of range"),
+        ("APPEND b yz", ":3"),
+        ("APPEND f \"a b\\n\"", ":4"),
+        ("STRLEN f", ":4"),
+        ("MSET g 1 h 2 g 3", "+OK"),
+        ("MGET g h none f", "*4 3 2 $-1 a b\n"),
+        ("EXISTS a a none", ":2"),
+        ("TYPE a", "+string"),
+        ("TYPE none", "+none"),
+        ("TTL a", ":-1"),
+        ("TTL none", ":-2"),
+        ("PERSIST a", ":0"),
+        ("DEL g h none", ":2"),
+        ("UNLINK f", ":1"),
+        ("SELECT 0", "+OK"),
+        ("SELECT 1", "-ERR DB index is out of range"),
+        ("SET a 1 EX 10", "-ERR this store has no expiry: SET without EX, PX, EXAT and PXAT"),
+        ("SET a 1 NX XX", "-ERR syntax error"),
+        ("SET a", "-ERR wrong number of arguments for 'set' command"),
+        ("MSET a", "-ERR wrong number of arguments for 'mset' command"),
+        ("LPUSH a 1", "-ERR unknown command 'lpush', with args beginning with: 'a' '1' "),
+        ("SET '' 1", "-ERR the key is empty: give it 1 to 1024 bytes"),
+        ("CONFIG GET save", "*0"),
+        ("CLIENT SETINFO LIB-NAME test", "+OK"),
+        ("HELLO 3 AUTH a b", "-WRONGPASS invalid username-password pair or user is disabled."),
+        ("QUIT", "+OK"),
+    ] {
+        client.says(command, reply);
+    }
+    assert_eq!(client.replies.read(&mut [0]).unwrap(), 0, "closed");
+    assert_eq!(store.cli(&["get", "e"]), (Some(0), "-10\n".into()), "others see it");
+}
+
+#[test]
+fn r1_a_pipeline_is_in_order_for_each_key() {
+    let store = Store::start("gateway-pipeline");
+    let gateway = gateway(&store);
+    let mut client = Client::of(&gateway);
+    let all: String = (0..2_000).map(|n| format!("INCR count{}\r\nGET count{}\r\n", n % 3, n % 3)).collect();
+    client.send(all);
+    for n in 0..2_000 {
+        let wanted = n / 3 + 1;
+        assert_eq!((client.reply(), client.reply()), (format!(":{wanted}"), wanted.to_string()));
+    }
+}
+
+#[test]
+fn r7_what_one_client_sends_disturbs_no_other() {
+    let store = Store::start("gateway-garbage");
+    let gateway = gateway(&store);
+    let mut good = Client::of(&gateway);
+    good.says("SET a 1", "+OK");
+    for (sent, reply) in [
+        (&b"*1\r\n$9223372036854775807\r\n"[..], "-ERR Protocol error: invalid bulk length"),
+        (b"*1048577\r\n", "-ERR Protocol error: invalid multibulk length"),
+        (b"*2\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'"),
+        (b"SET a \"1\r\n", "-ERR Protocol error: unbalanced quotes in request"),
+        (&[0xff; 70_000], "-ERR Protocol error: too big inline request"),
+    ] {
+        let mut bad = Client::of(&gateway);
+        bad.send(sent);
+        assert_eq!(bad.reply(), reply);
+        good.says("GET a", "1");
+    }
+    let long = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2000\r\n{}\r\n", "x".repeat(2_000));
+    good.send(long);
+    assert_eq!(good.reply(), "-ERR the key and its values have 2001 bytes: together they may have 1112");
+    let half = Client::of(&gateway).send("*2\r\n$3\r\nGET\r\n$5\r\nab");
+    assert_eq!(half, (), "a client that leaves in the middle");
+    good.says("GET a", "1");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let store = Store::new("gateway-port", 1);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = run(&["store", "serve", "--config", &store.config, "--listen", &address]);
+    assert_error(&said, 1, &["cannot listen on", &address]);
+}
+
+#[test]
+fn redis_own_tools_work() {
+    if Command::new("redis-cli").arg("--version").stdout(Stdio::null()).status().is_err() {
+        skip("redis-cli and redis-benchmark are not installed");
+        return;
+    }
+    let store = Store::start("gateway-tools");
+    let gateway = gateway(&store);
+    let port = gateway.address().port().to_string();
+    let tool = |name: &str, args: &[&str]| {
+        let said = Command::new(name).args(["-p", &port]).args(args).output().unwrap();
+        (said.status.success(), String::from_utf8(said.stdout).unwrap())
+    };
+    assert_eq!(tool("redis-cli", &["set", "a", "1 2"]), (true, "OK\n".into()));
+    assert_eq!(tool("redis-cli", &["-3", "get", "a"]), (true, "1 2\n".into()));
+    let args = ["-t", "set,get,incr,mset", "-n", "2000", "-c", "20", "-P", "8", "-r", "100", "--csv"];
+    let (worked, said) = tool("redis-benchmark", &args);
+    let names = ["\"SET\"", "\"GET\"", "\"INCR\"", "\"MSET (10 keys)\""];
+    assert!(worked && names.iter().all(|name| said.contains(name)), "{said}");
+}
