@@ -49,7 +49,7 @@ impl Reply {
     pub fn write(&self, version: Version, out: &mut BytesMut) {
         match self {
             Self::Simple(text) => line(out, b'+', text),
-            Self::Error(text) => line(out, b'-', &text.replace(['\r', '\n'], " ")),
+            Self::Error(text) => line(out, b'-', text.replace(['\r', '\n'], " ")),
             Self::Integer(number) => line(out, b':', number),
             Self::Bulk(bytes) => {
                 line(out, b'$', bytes.len());

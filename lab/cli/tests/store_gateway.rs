@@ -151,8 +151,7 @@ fn r7_what_one_client_sends_disturbs_no_other() {
     let long = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2000\r\n{}\r\n", "x".repeat(2_000));
     good.send(long);
     assert_eq!(good.reply(), "-ERR the key and its values have 2001 bytes: together they may have 1112");
-    let half = Client::of(&gateway).send("*2\r\n$3\r\nGET\r\n$5\r\nab");
-    assert_eq!(half, (), "a client that leaves in the middle");
+    Client::of(&gateway).send("*2\r\n$3\r\nGET\r\n$5\r\nab"); // and leaves
     good.says("GET a", "1");
 }
 

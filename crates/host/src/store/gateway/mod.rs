@@ -1,6 +1,6 @@
 //! A gateway for Redis' clients: RESP over TCP, in front of a client of the store.
 //!
-//! Its thread, `mf-gateway`, has all connections; [`commands`] says what each command does.
+//! Its thread, `mf-gateway`, has all connections; `commands` says what each command does.
 
 mod commands;
 
