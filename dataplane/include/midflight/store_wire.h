@@ -35,7 +35,7 @@ enum mf_store_operation {
 enum mf_store_status {
     MF_STATUS_DONE = 0,            /* followed by the value, if the command has one */
     MF_STATUS_NOT_FOUND = 1,       /* no such key: possible for GET, EXISTS, DELETE and CAS */
-    MF_STATUS_CONFLICT = 2,        /* CAS: the key has another value, which follows */
+    MF_STATUS_CONFLICT = 2,        /* CAS and CREATE: the key has another value, which follows */
     MF_STATUS_NOT_A_NUMBER = 3,    /* INCR: the value or the sum is not a 64-bit number */
     MF_STATUS_COOKIE = 4,          /* from the switch: retry with the cookie in `client` */
     MF_STATUS_INACTIVE = 5,        /* from the switch: no session of this set here; try another switch */
@@ -72,6 +72,7 @@ enum mf_command {
     MF_COMMAND_DELETE = 3, /* no arguments */
     MF_COMMAND_CAS = 4,
     MF_COMMAND_INCR = 5,   /* the increment: 8 bytes, two's complement */
+    MF_COMMAND_CREATE = 6, /* value */
 };
 
 /* READ, WRITE and their replies. A READ is followed by the key; a READ_REPLY by key and value (the key comes first, so that the switch can

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(store.apply(create).status, Status::Done);
         assert_eq!(store.apply(create), Outcome { status: Status::Conflict, value: "new".into() });
         assert_eq!(store.apply(What::Delete { key: b"a" }).status, Status::Done);
-        assert_eq!((store.get(b"a"), store.keys()), (None, 1));
+        assert_eq!((store.get(b"a"), store.keys()), (None, 2));
     }
 
     #[test]
