@@ -7,4 +7,4 @@ mod bounded;
 mod private;
 
 pub use bounded::{BoundedReader, MIB, read, read_text, reader};
-pub use private::{append, create, create_directory, listen, options, write};
+pub use private::{append, create, create_directory, listen, open_secret, options, write};

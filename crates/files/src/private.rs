@@ -4,12 +4,15 @@ use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as start_listening, socket_with,
 };
+use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+/// Modes of a file that another user may read, or a group write.
+const OPEN_TO_OTHERS: u32 = 0o027;
 /// As the standard library's.
 const BACKLOG: i32 = 128;
 
@@ -35,6 +38,27 @@ pub fn options() -> OpenOptions {
 /// The kernel's.
 pub fn create(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(true).open(path)
+}
+
+/// Opens a file with a secret, which belongs to this user or root (such as systemd's credentials) and which no other user may read or
+/// change.
+///
+/// # Errors
+/// The kernel's; and who else knows the secret, or may change it.
+pub fn open_secret(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let owner = metadata.uid();
+    if ![0, geteuid().as_raw()].contains(&owner) {
+        let why = format!("belongs to user {owner}, who knows this secret and can change it: make one of your own");
+        return Err(io::Error::other(why));
+    }
+    if metadata.mode() & OPEN_TO_OTHERS != 0 {
+        return Err(io::Error::other(
+            "other users may read or change this secret: chmod 600 it, and make a new one if they have read it",
+        ));
+    }
+    Ok(file)
 }
 
 /// Opens a file to append; creates it if there is none.

@@ -26,6 +26,11 @@ const KEPT_BYTES: usize = 64 << 10;
 pub trait Service: Send + Sync + 'static {
     /// What a command does, or what is wrong with its arguments; `None` if there is no such command.
     fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>>;
+
+    /// What clients must give by AUTH or HELLO before anything else. Default: nothing.
+    fn password(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// Bounds of one connection.
@@ -134,7 +139,7 @@ impl<S: Service> Connection<S> {
     fn begin(&mut self, request: Vec<Bytes>) {
         let cost = cost(&request);
         let call = Call::of(request);
-        let task = match self.session.reply(&call) {
+        let task = match self.session.reply(&call, self.service.password()) {
             Some(reply) => at_once(reply),
             None => self.service.call(&call).unwrap_or_else(|| Err(call.unknown())).unwrap_or_else(at_once),
         };
@@ -277,9 +282,14 @@ mod tests {
     struct Slow {
         permits: Semaphore,
         begun: Mutex<Vec<String>>,
+        password: Option<&'static [u8]>,
     }
 
     impl Service for Slow {
+        fn password(&self) -> Option<&[u8]> {
+            self.password
+        }
+
         fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>> {
             let writes = match call.name() {
                 "GET" => false,
@@ -314,8 +324,12 @@ mod tests {
 
     impl Served {
         fn new(permits: usize, bounds: Bounds) -> Self {
+            Self::with(permits, bounds, None)
+        }
+
+        fn with(permits: usize, bounds: Bounds, password: Option<&'static [u8]>) -> Self {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            let service = Arc::new(Slow { permits: Semaphore::new(permits), begun: Mutex::default() });
+            let service = Arc::new(Slow { permits: Semaphore::new(permits), begun: Mutex::default(), password });
             let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
             let address = listener.local_addr().unwrap();
             let served = Arc::clone(&service);
@@ -403,6 +417,31 @@ mod tests {
         served.waits_for(&["GET a", "GET b", "GET c", "GET d"]);
         std::thread::sleep(Duration::from_millis(20));
         served.waits_for(&[]);
+    }
+
+    #[test]
+    fn a_client_without_the_password_gets_nothing() {
+        let mut served = Served::with(usize::MAX >> 4, Bounds::default(), Some(b"secret"));
+        const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+        for (sent, reply) in [
+            ("GET a", "-NOAUTH Authentication required.\r\n"),
+            ("PING", "-NOAUTH Authentication required.\r\n"),
+            ("AUTH secre", WRONG),
+            ("AUTH secrets", WRONG),
+            ("AUTH \"\"", WRONG),
+            ("AUTH other secret", WRONG),
+            ("AUTH default secret", "+OK\r\n"),
+            ("GET a", "+OK\r\n"),
+            ("RESET", "+RESET\r\n"),
+            ("GET a", "-NOAUTH Authentication required.\r\n"),
+            ("HELLO 3 AUTH default wrong", WRONG),
+            ("AUTH secret", "+OK\r\n"),
+            ("GET a", "+OK\r\n"),
+        ] {
+            served.send(&format!("{sent}\r\n"));
+            served.reads(reply);
+        }
+        served.waits_for(&["GET a", "GET a"]);
     }
 
     #[test]

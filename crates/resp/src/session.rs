@@ -13,21 +13,27 @@ pub(crate) struct Session {
     pub(crate) version: Version,
     id: i64,
     name: Bytes,
+    /// Has given the password.
+    is_known: bool,
     /// No more requests are read.
     pub(crate) is_over: bool,
 }
 
 impl Session {
     pub(crate) fn new(id: i64) -> Self {
-        Self { version: Version::default(), id, name: Bytes::new(), is_over: false }
+        Self { version: Version::default(), id, name: Bytes::new(), is_known: false, is_over: false }
     }
 
-    /// `None` if it is another command.
-    pub(crate) fn reply(&mut self, call: &Call) -> Option<Reply> {
-        self.run(call).map(|done| done.unwrap_or_else(|error| error))
+    /// `None` if it is another command, and the client may give it.
+    pub(crate) fn reply(&mut self, call: &Call, password: Option<&[u8]>) -> Option<Reply> {
+        self.run(call, password).map(|done| done.unwrap_or_else(|error| error))
     }
 
-    fn run(&mut self, call: &Call) -> Option<Result<Reply, Reply>> {
+    fn run(&mut self, call: &Call, password: Option<&[u8]>) -> Option<Result<Reply, Reply>> {
+        let is_for_all = matches!(call.name(), "AUTH" | "HELLO" | "QUIT" | "RESET" | "POST" | "HOST:");
+        if password.is_some() && !self.is_known && !is_for_all {
+            return Some(Err(Reply::Error("NOAUTH Authentication required.".into())));
+        }
         Some(match call.name() {
             "PING" => match call.arguments() {
                 [] => Ok(Reply::Simple("PONG")),
@@ -35,10 +41,16 @@ impl Session {
                 _ => Err(call.wrong_number()),
             },
             "ECHO" => call.exactly().map(|[text]| Reply::Bulk(text)),
-            "HELLO" => self.hello(call.arguments()),
-            "AUTH" => Err(Reply::error(
-                "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-            )),
+            "HELLO" => self.hello(call.arguments(), password),
+            "AUTH" => match call.arguments() {
+                [_] if password.is_none() => Err(Reply::error(
+                    "AUTH <password> called without any password configured for the default user. Are you sure your \
+                     configuration is correct?",
+                )),
+                [given] => self.authenticate(b"default", given, password),
+                [user, given] => self.authenticate(user, given, password),
+                _ => Err(call.wrong_number()),
+            },
             "SELECT" => call.exactly().and_then(|[database]| match number(&database)? {
                 0 => Ok(Reply::OK),
                 _ => Err(Reply::error("DB index is out of range")),
@@ -59,7 +71,7 @@ impl Session {
                 Err(Reply::error("this is no HTTP server"))
             }
             "RESET" => {
-                (self.version, self.name) = (Version::default(), Bytes::new());
+                *self = Self::new(self.id);
                 Ok(Reply::Simple("RESET"))
             }
             "QUIT" => {
@@ -70,7 +82,15 @@ impl Session {
         })
     }
 
-    fn hello(&mut self, arguments: &[Bytes]) -> Result<Reply, Reply> {
+    fn authenticate(&mut self, user: &[u8], given: &[u8], password: Option<&[u8]>) -> Result<Reply, Reply> {
+        if user != b"default" || !password.is_none_or(|password| is_equal(given, password)) {
+            return Err(Reply::Error("WRONGPASS invalid username-password pair or user is disabled.".into()));
+        }
+        self.is_known = true;
+        Ok(Reply::OK)
+    }
+
+    fn hello(&mut self, arguments: &[Bytes], password: Option<&[u8]>) -> Result<Reply, Reply> {
         let (version, mut rest) = match arguments {
             [] => (self.version, arguments),
             [version, rest @ ..] => match number(version) {
@@ -87,11 +107,19 @@ impl Session {
                     name = Some(named(given)?);
                     behind
                 }
-                [_, _, ..] if option.eq_ignore_ascii_case(b"AUTH") => {
-                    return Err(Reply::Error("WRONGPASS invalid username-password pair or user is disabled.".into()));
+                [user, given, behind @ ..] if option.eq_ignore_ascii_case(b"AUTH") => {
+                    self.authenticate(user, given, password)?;
+                    behind
                 }
                 _ => return Err(Reply::error(format!("Syntax error in HELLO option '{}'", shown(option)))),
             };
+        }
+        if password.is_some() && !self.is_known {
+            return Err(Reply::Error(
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
+                 option can be used to authenticate the client and select the RESP protocol version at the same time"
+                    .into(),
+            ));
         }
         self.version = version;
         self.name = name.unwrap_or_else(|| self.name.clone());
@@ -121,6 +149,12 @@ impl Session {
             _ => Err(unknown_subcommand("CLIENT", &what)),
         }
     }
+}
+
+/// Takes as long whatever the difference is, unless the lengths differ.
+fn is_equal(given: &[u8], password: &[u8]) -> bool {
+    let differing = given.iter().zip(password).fold(0, |differing, (one, other)| differing | (one ^ other));
+    given.len() == password.len() && differing == 0
 }
 
 fn named(name: &Bytes) -> Result<Bytes, Reply> {

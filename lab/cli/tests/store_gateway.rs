@@ -7,6 +7,7 @@ mod common;
 use common::{PATIENCE, Running, Store, assert_error, run, skip};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 fn gateway(store: &Store) -> Running {
@@ -108,6 +109,7 @@ fn commands_reply_as_those_of_redis_do() {
         ("SET '' 1", "-ERR the key is empty: give it 1 to 1024 bytes"),
         ("CONFIG GET save", "*0"),
         ("CLIENT SETINFO LIB-NAME test", "+OK"),
+        ("AUTH default any", "+OK"),
         ("HELLO 3 AUTH a b", "-WRONGPASS invalid username-password pair or user is disabled."),
         ("QUIT", "+OK"),
     ] {
@@ -162,6 +164,24 @@ fn a_port_that_is_taken_is_named() {
     let address = taken.local_addr().unwrap().to_string();
     let said = run(&["store", "serve", "--config", &store.config, "--listen", &address]);
     assert_error(&said, 1, &["cannot listen on", &address]);
+}
+
+#[test]
+fn the_password_is_a_file_that_no_other_user_may_read() {
+    let store = Store::start("gateway-password");
+    let file = store.directory.write("password", "open sesame\n");
+    let args = ["store", "serve", "--config", &store.config, "--listen", "127.0.0.1:0", "--password", &file];
+    let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o644);
+    assert_error(&run(&args), 2, &[&file, "other users may read", "chmod 600"]);
+    mode(0o600);
+    let gateway = Running::start(&args);
+    let mut client = Client::of(&gateway);
+    client.says("GET a", "-NOAUTH Authentication required.");
+    client.says("AUTH \"open sesame\"", "+OK");
+    client.says("GET a", "$-1");
+    store.directory.write("password", "\n");
+    assert_error(&run(&args), 2, &[&file, "is empty"]);
 }
 
 #[test]

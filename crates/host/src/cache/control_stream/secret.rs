@@ -7,9 +7,7 @@
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use midflight_wire::cache::control::{self, CONTROL_MAX, ControlHead, ControlMessage, ControlReject};
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Bytes of a greeting.
@@ -22,8 +20,6 @@ const TAG_BYTES: usize = 16;
 pub const PROOF_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const SEALED_MAX: usize = size_of::<ControlHead>() + CONTROL_MAX as usize + TAG_BYTES;
 const FILE_MAX: u64 = 1024;
-/// Modes of a file that another user may read, or a group write.
-const OPEN_TO_OTHERS: u32 = 0o027;
 
 /// The secret that controllers and keepers share.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,22 +38,8 @@ impl Secret {
     /// One line: the file cannot be read, others can read it, or its content is no secret.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-        let file =
-            File::open(path).map_err(|error| failed(&format!("{error}; `midflight controller --init` makes one")))?;
-        let metadata = file.metadata().map_err(|error| failed(&error))?;
-        // Root's, too, such as systemd's credentials.
-        if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
-            return Err(failed(&format!(
-                "belongs to user {}, who knows this secret and can change it: make one of your own with \
-                 `midflight controller --init`",
-                metadata.uid()
-            )));
-        }
-        if metadata.mode() & OPEN_TO_OTHERS != 0 {
-            return Err(failed(
-                &"other users may read or change this secret: chmod 600 it, and make a new one if they have read it",
-            ));
-        }
+        let file = midflight_files::open_secret(path);
+        let file = file.map_err(|error| failed(&format!("{error}; `midflight controller --init` makes one")))?;
         let mut text = String::new();
         let read = midflight_files::BoundedReader::new(file, FILE_MAX).read_to_string(&mut text);
         read.map_err(|error| failed(&error))?;

@@ -21,15 +21,20 @@ const KEYS_AT_ONCE: usize = 64;
 pub(super) struct Commands {
     store: StoreClient,
     room: Semaphore,
+    password: Option<Vec<u8>>,
 }
 
 impl Commands {
-    pub(super) fn on(store: StoreClient) -> Self {
-        Self { store, room: Semaphore::new(OPERATIONS) }
+    pub(super) fn on(store: StoreClient, password: Option<Vec<u8>>) -> Self {
+        Self { store, room: Semaphore::new(OPERATIONS), password }
     }
 }
 
 impl Service for Commands {
+    fn password(&self) -> Option<&[u8]> {
+        self.password.as_deref()
+    }
+
     fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>> {
         Some(match call.name() {
             "GET" => self.one(call, false, |store, key| async move { store.value(key).await.map(bulk) }),
@@ -292,7 +297,7 @@ impl Commands {
                 Some(_) => Reply::Null,
             }),
             Conditions { exists: true, gets, .. } => {
-                let before = self.replace(key, |_| Some(value.to_vec())).await?;
+                let before = self.replace(key, |_| value.to_vec()).await?;
                 Ok(if gets { bulk(before) } else { before.map_or(Reply::Null, |_| Reply::OK) })
             }
             Conditions { gets: true, .. } => self.swap(key, value).await.map(bulk),
@@ -301,15 +306,10 @@ impl Commands {
     }
 
     /// Replaces a value that is there, by compare-and-swap, until no other write comes between. Returns the one before.
-    async fn replace(
-        &self,
-        key: &Bytes,
-        new: impl Fn(&[u8]) -> Option<Vec<u8>> + Send,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    async fn replace(&self, key: &Bytes, new: impl Fn(&[u8]) -> Vec<u8> + Send) -> Result<Option<Vec<u8>>, Error> {
         loop {
             let Some(present) = self.value(key.clone()).await? else { return Ok(None) };
-            let Some(next) = new(&present) else { return Ok(Some(present)) };
-            if self.cas_at(key, present.clone(), next).await? {
+            if self.cas_at(key, present.clone(), new(&present)).await? {
                 return Ok(Some(present));
             }
         }
@@ -318,7 +318,7 @@ impl Commands {
     /// Sets the value; returns the one before.
     async fn swap(&self, key: &Bytes, value: &Bytes) -> Result<Option<Vec<u8>>, Error> {
         loop {
-            if let Some(before) = self.replace(key, |_| Some(value.to_vec())).await? {
+            if let Some(before) = self.replace(key, |_| value.to_vec()).await? {
                 return Ok(Some(before));
             }
             if self.create_at(key, value).await?.is_none() {
@@ -329,7 +329,7 @@ impl Commands {
 
     async fn append(&self, key: &Bytes, tail: &Bytes) -> Outcome {
         loop {
-            if let Some(before) = self.replace(key, |present| Some([present, tail].concat())).await? {
+            if let Some(before) = self.replace(key, |present| [present, tail].concat()).await? {
                 return Ok(Reply::Integer((before.len() + tail.len()) as i64));
             }
             if self.create_at(key, tail).await?.is_none() {

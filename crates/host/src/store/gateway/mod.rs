@@ -32,19 +32,21 @@ pub struct Gateway {
 }
 
 /// Options of a gateway. [`GatewayOptions::new`] has the defaults.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GatewayOptions {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Connections at once; a host gets 8/9 of them. Default 10,000.
     pub connections_max: usize,
+    /// What clients must give by AUTH or HELLO. Default: nothing.
+    pub password: Option<Vec<u8>>,
 }
 
 impl GatewayOptions {
     /// The defaults.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, connections_max: 10_000 }
+        Self { listen, connections_max: 10_000, password: None }
     }
 }
 
@@ -56,14 +58,14 @@ impl Gateway {
     /// If it cannot listen there.
     pub fn start(
         client: StoreClient,
-        options: &GatewayOptions,
+        options: GatewayOptions,
         on_failure: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         let listener = listen(options.listen).map_err(Error::bind("TCP", options.listen))?;
         let address = listener.local_addr().map_err(Error::resources("start a gateway"))?;
         let connections = Connections::evicting_silent(options.connections_max, UNREAD_TIMEOUT, SILENT_FOR);
         let failing = Arc::new(Failing::new(on_failure));
-        let (commands, watched) = (Arc::new(Commands::on(client)), Arc::clone(&failing));
+        let (commands, watched) = (Arc::new(Commands::on(client, options.password)), Arc::clone(&failing));
         let run = move || accept(listener, commands, connections, watched);
         let background = Background::start("mf-gateway", runtime("start a gateway")?, run)?;
         Ok(Self { _background: background, address, failing })
@@ -79,6 +81,12 @@ impl Gateway {
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failing.why()
+    }
+}
+
+impl std::fmt::Debug for GatewayOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatewayOptions").field("listen", &self.listen).finish_non_exhaustive()
     }
 }
 
