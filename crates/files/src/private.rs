@@ -1,6 +1,6 @@
 //! Directories, files and sockets that only their owner may use. An existing one keeps its mode: its owner may have chosen it.
 
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Mode, OFlags, fchmod};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as start_listening, socket_with,
 };
@@ -46,8 +46,12 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// The kernel's; and who else knows the secret, or may change it.
 pub fn open_secret(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
+    // Does not wait for who writes to a pipe.
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("is no file"));
+    }
     let owner = metadata.uid();
     if ![0, geteuid().as_raw()].contains(&owner) {
         let why = format!("belongs to user {owner}, who knows this secret and can change it: make one of your own");

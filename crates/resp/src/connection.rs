@@ -40,7 +40,7 @@ pub struct Bounds {
     pub cost: usize,
     /// Requests without a reply. Default 256.
     pub under_way: usize,
-    /// Bytes of replies that the client has not read; one reply may exceed it. Default 1 MiB.
+    /// Bytes of replies that the client has not read. Requests that have begun still reply beyond it. Default 1 MiB.
     pub unread_bytes: usize,
 }
 
@@ -80,10 +80,11 @@ pub async fn serve<S: Service>(
             connection.shrink();
             place.rest();
         }
-        let (may_read, may_reply) = (must_read && !has_ended, !connection.is_unread());
+        let may_read = must_read && !has_ended;
         let Connection { parser, pipeline, out, .. } = &mut connection;
         tokio::select! {
-            Some((reply, version)) = pipeline.reply(), if may_reply => reply.write(version, out),
+            // Even if replies are unread: what has begun may hold what others wait for.
+            Some((reply, version)) = pipeline.reply() => reply.write(version, out),
             sent = sender.write(out), if !out.is_empty() => {
                 out.advance(sent?);
                 place.progress();
@@ -153,9 +154,7 @@ impl<S: Service> Connection<S> {
     /// Returns whether there were any.
     fn take_replies(&mut self) -> bool {
         let before = self.out.len();
-        while !self.is_unread()
-            && let Some(Some((reply, version))) = self.pipeline.reply().now_or_never()
-        {
+        while let Some(Some((reply, version))) = self.pipeline.reply().now_or_never() {
             reply.write(version, &mut self.out);
         }
         self.out.len() > before
@@ -274,6 +273,7 @@ mod tests {
     use midflight_connections::{Connections, listen};
     use std::io::{Read, Write};
     use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
     use tokio::net::TcpListener;
     use tokio::sync::Semaphore;
@@ -282,6 +282,7 @@ mod tests {
     struct Slow {
         permits: Semaphore,
         begun: Mutex<Vec<String>>,
+        ended: AtomicUsize,
         password: Option<&'static [u8]>,
     }
 
@@ -294,8 +295,10 @@ mod tests {
             let writes = match call.name() {
                 "GET" => false,
                 "SET" => true,
+                "BIG" => false,
                 _ => return None,
             };
+            let reply = if call.name() == "BIG" { Reply::text("x".repeat(1 << 20)) } else { Reply::OK };
             let (service, name) = (Arc::clone(self), call.name().to_owned());
             Some(call.exactly().map(|[key]| {
                 let said = format!("{name} {}", key.escape_ascii());
@@ -304,7 +307,8 @@ mod tests {
                     if let Ok(permit) = service.permits.acquire().await {
                         permit.forget();
                     }
-                    Reply::OK
+                    service.ended.fetch_add(1, Relaxed);
+                    reply
                 })
             }))
         }
@@ -329,7 +333,12 @@ mod tests {
 
         fn with(permits: usize, bounds: Bounds, password: Option<&'static [u8]>) -> Self {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            let service = Arc::new(Slow { permits: Semaphore::new(permits), begun: Mutex::default(), password });
+            let service = Arc::new(Slow {
+                permits: Semaphore::new(permits),
+                begun: Mutex::default(),
+                ended: AtomicUsize::new(0),
+                password,
+            });
             let listener = listen(([127, 0, 0, 1], 0).into()).unwrap();
             let address = listener.local_addr().unwrap();
             let served = Arc::clone(&service);
@@ -442,6 +451,26 @@ mod tests {
             served.reads(reply);
         }
         served.waits_for(&["GET a", "GET a"]);
+    }
+
+    /// They may hold what others wait for.
+    #[test]
+    fn what_has_begun_ends_though_the_client_reads_no_replies() {
+        let served = Served::new(20, Bounds::default());
+        let ended = |count| {
+            for _ in 0..1_000 {
+                if served.service.ended.load(Relaxed) == count {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            panic!("{} have ended, not {count}", served.service.ended.load(Relaxed));
+        };
+        (&served.client).write_all("BIG a\r\n".repeat(40).as_bytes()).unwrap();
+        ended(20);
+        std::thread::sleep(Duration::from_millis(50));
+        served.service.permits.add_permits(20);
+        ended(40);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 const LINE_MAX: usize = 64 << 10;
 /// Bytes of a line with a number.
 const NUMBER_MAX: usize = 32;
-/// What an argument costs beside its bytes.
+/// Cost of an argument, in addition to its bytes.
 const ARGUMENT_COST: usize = 64;
 
 /// Why a connection has to end. Most texts are Redis' own.

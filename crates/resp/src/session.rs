@@ -13,25 +13,24 @@ pub(crate) struct Session {
     pub(crate) version: Version,
     id: i64,
     name: Bytes,
-    /// Has given the password.
-    is_known: bool,
+    is_authenticated: bool,
     /// No more requests are read.
     pub(crate) is_over: bool,
 }
 
 impl Session {
     pub(crate) fn new(id: i64) -> Self {
-        Self { version: Version::default(), id, name: Bytes::new(), is_known: false, is_over: false }
+        Self { version: Version::default(), id, name: Bytes::new(), is_authenticated: false, is_over: false }
     }
 
-    /// `None` if it is another command, and the client may give it.
+    /// `None` if the service has to reply.
     pub(crate) fn reply(&mut self, call: &Call, password: Option<&[u8]>) -> Option<Reply> {
         self.run(call, password).map(|done| done.unwrap_or_else(|error| error))
     }
 
     fn run(&mut self, call: &Call, password: Option<&[u8]>) -> Option<Result<Reply, Reply>> {
-        let is_for_all = matches!(call.name(), "AUTH" | "HELLO" | "QUIT" | "RESET" | "POST" | "HOST:");
-        if password.is_some() && !self.is_known && !is_for_all {
+        let needs_no_password = matches!(call.name(), "AUTH" | "HELLO" | "QUIT" | "RESET") || is_http(call.name());
+        if password.is_some() && !self.is_authenticated && !needs_no_password {
             return Some(Err(Reply::Error("NOAUTH Authentication required.".into())));
         }
         Some(match call.name() {
@@ -66,7 +65,7 @@ impl Session {
                 "\r\nredis_mode:standalone\r\n"
             ))),
             // The body of what a web page sends could have commands.
-            "POST" | "HOST:" => {
+            name if is_http(name) => {
                 self.is_over = true;
                 Err(Reply::error("this is no HTTP server"))
             }
@@ -86,7 +85,7 @@ impl Session {
         if user != b"default" || !password.is_none_or(|password| is_equal(given, password)) {
             return Err(Reply::Error("WRONGPASS invalid username-password pair or user is disabled.".into()));
         }
-        self.is_known = true;
+        self.is_authenticated = true;
         Ok(Reply::OK)
     }
 
@@ -114,7 +113,7 @@ impl Session {
                 _ => return Err(Reply::error(format!("Syntax error in HELLO option '{}'", shown(option)))),
             };
         }
-        if password.is_some() && !self.is_known {
+        if password.is_some() && !self.is_authenticated {
             return Err(Reply::Error(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
                  option can be used to authenticate the client and select the RESP protocol version at the same time"
@@ -149,6 +148,10 @@ impl Session {
             _ => Err(unknown_subcommand("CLIENT", &what)),
         }
     }
+}
+
+fn is_http(name: &str) -> bool {
+    name == "POST" || name.starts_with("HOST:")
 }
 
 /// Takes as long whatever the difference is, unless the lengths differ.

@@ -1,5 +1,6 @@
 //! The operations of a store client.
 
+use super::answers;
 use super::builder::StoreBuilder;
 use super::handler::AnswerHandler;
 use crate::driver::{Driver, lock, spawn};
@@ -88,11 +89,7 @@ impl StoreClient {
     ///
     /// If there is no answer: see [`StoreError`](super::StoreError).
     pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
-        match self.run(Operation::Get { key: key.into() })? {
-            Answer::Value(value) => Ok(Some(value)),
-            Answer::NotFound => Ok(None),
-            other => not_of("GET", &other),
-        }
+        self.run(Operation::Get { key: key.into() }).map(answers::value)
     }
 
     /// Whether a key exists.
@@ -101,10 +98,7 @@ impl StoreClient {
     ///
     /// As [`get`](Self::get).
     pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, Error> {
-        match self.run(Operation::Exists { key: key.into() })? {
-            Answer::Existed(there) => Ok(there),
-            other => not_of("EXISTS", &other),
-        }
+        self.run(Operation::Exists { key: key.into() }).map(answers::existed)
     }
 
     /// Sets the value of a key.
@@ -113,10 +107,7 @@ impl StoreClient {
     ///
     /// If there is no answer. [`Error::is_unknown`] says whether the write may have taken place.
     pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), Error> {
-        match self.run(Operation::Put { key: key.into(), value: value.into() })? {
-            Answer::Done => Ok(()),
-            other => not_of("PUT", &other),
-        }
+        self.run(Operation::Put { key: key.into(), value: value.into() }).map(answers::put)
     }
 
     /// Removes a key. Returns whether it existed.
@@ -125,10 +116,7 @@ impl StoreClient {
     ///
     /// As [`put`](Self::put).
     pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, Error> {
-        match self.run(Operation::Delete { key: key.into() })? {
-            Answer::Existed(was_there) => Ok(was_there),
-            other => not_of("DELETE", &other),
-        }
+        self.run(Operation::Delete { key: key.into() }).map(answers::existed)
     }
 
     /// Sets the value of a key if the present one is `expected`.
@@ -142,12 +130,7 @@ impl StoreClient {
         expected: impl Into<Vec<u8>>,
         new: impl Into<Vec<u8>>,
     ) -> Result<Cas, Error> {
-        match self.run(Operation::Cas { key: key.into(), expected: expected.into(), new: new.into() })? {
-            Answer::Done => Ok(Cas::Done),
-            Answer::NotFound => Ok(Cas::NotFound),
-            Answer::Conflict { present } => Ok(Cas::Conflict { present }),
-            other => not_of("CAS", &other),
-        }
+        self.run(Operation::Cas { key: key.into(), expected: expected.into(), new: new.into() }).map(answers::cas)
     }
 
     /// Sets the value of a key that does not exist. Returns the present value if there is one, and then changes nothing.
@@ -156,11 +139,7 @@ impl StoreClient {
     ///
     /// As [`put`](Self::put).
     pub fn create(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
-        match self.run(Operation::Create { key: key.into(), value: value.into() })? {
-            Answer::Done => Ok(None),
-            Answer::Conflict { present } => Ok(Some(present)),
-            other => not_of("CREATE", &other),
-        }
+        self.run(Operation::Create { key: key.into(), value: value.into() }).map(answers::create)
     }
 
     /// Adds to a number and returns the sum; a missing key counts as 0.
@@ -169,10 +148,7 @@ impl StoreClient {
     ///
     /// As [`put`](Self::put).
     pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, Error> {
-        match self.run(Operation::Incr { key: key.into(), by })? {
-            Answer::Number(sum) => Ok(sum),
-            other => not_of("INCR", &other),
-        }
+        self.run(Operation::Incr { key: key.into(), by }).map(answers::sum)
     }
 
     /// Begins an operation. Concurrent operations may take place in any order.
@@ -245,9 +221,4 @@ impl Drop for StoreClient {
             let _ = thread.join();
         }
     }
-}
-
-/// The protocol passes on only answers that match the operation.
-pub(super) fn not_of(operation: &str, answer: &Answer) -> ! {
-    unreachable!("{answer:?} is no answer to {operation}")
 }

@@ -1,5 +1,6 @@
 //! A client of the store, for any number of threads: blocking operations, and handles to wait for or await.
 
+mod answers;
 mod builder;
 mod client;
 #[cfg(feature = "gateway")]

@@ -1,7 +1,6 @@
 //! What the commands do. A command on several keys is one operation for each key, not one for all.
 
-use super::super::client::not_of;
-use super::super::{Answer, Operation, StoreClient, StoreError};
+use super::super::{Answer, Cas, Operation, StoreClient, StoreError, answers};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
@@ -12,21 +11,21 @@ use tokio::sync::Semaphore;
 
 type Outcome = Result<Reply, Error>;
 
-/// Operations under way at once, of all connections. The client refuses more than it can queue; here they wait.
-const OPERATIONS: usize = 4_096;
+/// Operations under way at once, of all connections. Of more than 4,096 the client refuses some; here they wait.
+const OPERATIONS: usize = 4_000;
 /// The same of one command with many keys.
 const KEYS_AT_ONCE: usize = 64;
 
 /// The commands on a store.
 pub(super) struct Commands {
     store: StoreClient,
-    room: Semaphore,
+    room: Arc<Semaphore>,
     password: Option<Vec<u8>>,
 }
 
 impl Commands {
     pub(super) fn on(store: StoreClient, password: Option<Vec<u8>>) -> Self {
-        Self { store, room: Semaphore::new(OPERATIONS), password }
+        Self { store, room: Arc::new(Semaphore::new(OPERATIONS)), password }
     }
 }
 
@@ -229,63 +228,48 @@ impl Commands {
 
     fn add(self: &Arc<Self>, key: Bytes, by: i64) -> Task {
         self.task(key.clone(), true, move |store| async move {
-            match store.answer(Operation::Incr { key: key.into(), by }).await? {
-                Answer::Number(sum) => Ok(Reply::Integer(sum)),
-                other => not_of("INCR", &other),
-            }
+            let answer = store.answer(Operation::Incr { key: key.into(), by }).await;
+            answer.map(|answer| Reply::Integer(answers::sum(answer)))
         })
     }
 
     async fn answer(&self, operation: Operation) -> Result<Answer, Error> {
-        let _permit = self.room.acquire().await;
-        self.store.submit(operation)?.await
+        let permit = Arc::clone(&self.room).acquire_owned().await;
+        let answer = self.store.submit(operation)?;
+        // A task of its own: if the connection breaks, the permit must last until the operation has ended.
+        let ends = tokio::spawn(async move {
+            let answer = answer.await;
+            drop(permit);
+            answer
+        });
+        ends.await.unwrap_or(Err(Error::Closed))
     }
 
     async fn value(&self, key: Bytes) -> Result<Option<Vec<u8>>, Error> {
-        match self.answer(Operation::Get { key: key.into() }).await? {
-            Answer::Value(value) => Ok(Some(value)),
-            Answer::NotFound => Ok(None),
-            other => not_of("GET", &other),
-        }
+        self.answer(Operation::Get { key: key.into() }).await.map(answers::value)
     }
 
     async fn has(&self, key: Bytes) -> Result<bool, Error> {
-        match self.answer(Operation::Exists { key: key.into() }).await? {
-            Answer::Existed(is) => Ok(is),
-            other => not_of("EXISTS", &other),
-        }
+        self.answer(Operation::Exists { key: key.into() }).await.map(answers::existed)
     }
 
     async fn remove(&self, key: Bytes) -> Result<bool, Error> {
-        match self.answer(Operation::Delete { key: key.into() }).await? {
-            Answer::Existed(was) => Ok(was),
-            other => not_of("DELETE", &other),
-        }
+        self.answer(Operation::Delete { key: key.into() }).await.map(answers::existed)
     }
 
     async fn put_at(&self, key: &Bytes, value: &Bytes) -> Result<(), Error> {
-        match self.answer(put(key, value)).await? {
-            Answer::Done => Ok(()),
-            other => not_of("PUT", &other),
-        }
+        self.answer(put(key, value)).await.map(answers::put)
     }
 
     /// Returns the value that is there.
     async fn create_at(&self, key: &Bytes, value: &Bytes) -> Result<Option<Vec<u8>>, Error> {
-        match self.answer(Operation::Create { key: key.to_vec(), value: value.to_vec() }).await? {
-            Answer::Done => Ok(None),
-            Answer::Conflict { present } => Ok(Some(present)),
-            other => not_of("CREATE", &other),
-        }
+        self.answer(Operation::Create { key: key.to_vec(), value: value.to_vec() }).await.map(answers::create)
     }
 
     /// Whether the value was the expected one, and has been replaced.
     async fn cas_at(&self, key: &Bytes, expected: Vec<u8>, new: Vec<u8>) -> Result<bool, Error> {
-        match self.answer(Operation::Cas { key: key.to_vec(), expected, new }).await? {
-            Answer::Done => Ok(true),
-            Answer::NotFound | Answer::Conflict { .. } => Ok(false),
-            other => not_of("CAS", &other),
-        }
+        let answer = self.answer(Operation::Cas { key: key.to_vec(), expected, new }).await?;
+        Ok(answers::cas(answer) == Cas::Done)
     }
 
     async fn set_if(&self, key: &Bytes, value: &Bytes, conditions: Conditions) -> Outcome {

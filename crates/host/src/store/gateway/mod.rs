@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 /// The kernel drops a connection whose client has not taken replies for this long.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// A silent connection may give way to another of its host after this long.
+/// A connection without progress for this long may be evicted for another of its host.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
 /// What the thread does, for the message when it has ended.
@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, commands: Arc<Commands>, table: Arc<Conne
     let one = |stream: TcpStream, place: ConnectionPlace| {
         let commands = Arc::clone(&commands);
         async move {
-            // If the connection breaks, nobody is left to tell.
+            // An error means that the connection broke, so no client could be told.
             let _ = serve(stream, &place, &commands, Bounds::default()).await;
         }
     };

@@ -1,0 +1,55 @@
+//! What answers mean to callers. The protocol passes on only answers that match their operations.
+
+use super::{Answer, Cas};
+
+pub(super) fn value(answer: Answer) -> Option<Vec<u8>> {
+    match answer {
+        Answer::Value(value) => Some(value),
+        Answer::NotFound => None,
+        other => unlike("GET", &other),
+    }
+}
+
+/// Of EXISTS and DELETE.
+pub(super) fn existed(answer: Answer) -> bool {
+    match answer {
+        Answer::Existed(existed) => existed,
+        other => unlike("EXISTS or DELETE", &other),
+    }
+}
+
+pub(super) fn put(answer: Answer) {
+    match answer {
+        Answer::Done => {}
+        other => unlike("PUT", &other),
+    }
+}
+
+pub(super) fn cas(answer: Answer) -> Cas {
+    match answer {
+        Answer::Done => Cas::Done,
+        Answer::NotFound => Cas::NotFound,
+        Answer::Conflict { present } => Cas::Conflict { present },
+        other => unlike("CAS", &other),
+    }
+}
+
+/// The value that was there.
+pub(super) fn create(answer: Answer) -> Option<Vec<u8>> {
+    match answer {
+        Answer::Done => None,
+        Answer::Conflict { present } => Some(present),
+        other => unlike("CREATE", &other),
+    }
+}
+
+pub(super) fn sum(answer: Answer) -> i64 {
+    match answer {
+        Answer::Number(sum) => sum,
+        other => unlike("INCR", &other),
+    }
+}
+
+fn unlike(operation: &str, answer: &Answer) -> ! {
+    unreachable!("{answer:?} is no answer to {operation}")
+}
