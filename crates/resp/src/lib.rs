@@ -12,11 +12,13 @@
 
 mod call;
 mod connection;
+mod pattern;
 mod reply;
 mod request;
 mod session;
 
 pub use call::{Call, Task, number};
 pub use connection::{Bounds, Service, serve};
+pub use pattern::fits;
 pub use reply::{Reply, Version};
 pub use request::{Parser, ProtocolError, cost};

@@ -35,8 +35,8 @@ enum mf_store_operation {
 enum mf_store_status {
     MF_STATUS_DONE = 0,            /* followed by the value, if the command has one */
     MF_STATUS_NOT_FOUND = 1,       /* no such key: possible for GET, EXISTS, DELETE and CAS */
-    MF_STATUS_CONFLICT = 2,        /* CAS and CREATE: the key has another value, which follows */
-    MF_STATUS_NOT_A_NUMBER = 3,    /* INCR: the value or the sum is not a 64-bit number */
+    MF_STATUS_CONFLICT = 2,        /* CAS and CREATE: the key has another value, which follows; UPDATE: its condition does not hold */
+    MF_STATUS_NOT_A_NUMBER = 3,    /* INCR and UPDATE: the value or the sum is not a 64-bit number */
     MF_STATUS_COOKIE = 4,          /* from the switch: retry with the cookie in `client` */
     MF_STATUS_INACTIVE = 5,        /* from the switch: no session of this set here; try another switch */
     MF_STATUS_UNKNOWN_SET = 6,     /* from the switch: it does not serve this set */
@@ -63,6 +63,9 @@ enum mf_store_status {
                                * request a direct reply. Set in a READ_REPLY that came directly. A READ_REPLY that reaches the switch
                                * with it is a refusal, or its replica could not send it directly */
 #define MF_FLAG_OFFERS_DIRECT 16 /* from the switch, in a reply to a client: READs may ask for direct replies */
+#define MF_FLAG_SCAN 64       /* from the client: a SCAN. The key is where the page begins: an order, 8 bytes, and the number of keys to
+                               * skip there, 2 bytes. A key's order: 4 bytes as in `hash`, and the low half of the XXH3 of the whole key */
+#define MF_FLAGS_KEPT (MF_FLAG_EXISTS | MF_FLAG_SCAN) /* from the client: they reach the replica, and return with its reply */
 #define MF_FLAG_UNSERVED 32 /* from the client: for a while, no switch that answered it has had a session */
 
 /* `command` of mf_write. Log entries use the same numbers. */
@@ -73,7 +76,39 @@ enum mf_command {
     MF_COMMAND_CAS = 4,
     MF_COMMAND_INCR = 5,   /* the increment: 8 bytes, two's complement */
     MF_COMMAND_CREATE = 6, /* value */
+    MF_COMMAND_UPDATE = 7, /* mf_update, the expected value, the new one */
 };
+
+/* `condition` of mf_update. */
+enum mf_condition {
+    MF_CONDITION_ALWAYS = 0,
+    MF_CONDITION_ABSENT = 1,
+    MF_CONDITION_PRESENT = 2,
+    MF_CONDITION_EQUALS = 3,   /* the key has the expected value */
+    MF_CONDITION_DUE = 4,      /* the key has expired; it exists until a write removes it */
+    MF_CONDITION_LASTING = 5,  /* the key exists and does not expire */
+    MF_CONDITION_EXPIRING = 6, /* the key exists and expires */
+    MF_CONDITION_LATER = 7,    /* the key exists and would expire later than it does */
+    MF_CONDITION_EARLIER = 8,  /* the key exists and would expire earlier than it does */
+};
+
+/* `change` of mf_update. */
+enum mf_change {
+    MF_CHANGE_KEEP = 0,
+    MF_CHANGE_SET = 1,    /* the last argument is the new value */
+    MF_CHANGE_APPEND = 2, /* the last argument is appended; a missing key counts as empty */
+    MF_CHANGE_REMOVE = 3,
+    MF_CHANGE_ADD = 4,    /* `addend` is added; a missing key counts as 0 */
+};
+
+/* `expiry` of mf_update. */
+enum mf_expiry {
+    MF_EXPIRY_KEEP = 0,
+    MF_EXPIRY_NEVER = 1,
+    MF_EXPIRY_AFTER = 2, /* `after` from now */
+};
+
+#define MF_UPDATE_RETURNS_VALUE 1 /* `flags` of mf_update: the reply has the value before */
 
 /* READ, WRITE and their replies. A READ is followed by the key; a READ_REPLY by key and value (the key comes first, so that the switch can
  * cut a reply back to a READ); a WRITE by mf_write, key and arguments; a WRITE_REPLY by the value. The switch's own answers end here. */
@@ -103,9 +138,37 @@ struct MF_WIRE mf_request {
 struct MF_WIRE mf_write {
     uint64_t client;          /* client id: log index of its OPEN entry; 0 in OPEN */
     uint64_t number;          /* number of the client's write, increasing; a repeat has the same and is applied once (R3). OPEN: random */
-    uint32_t expected_length; /* CAS: bytes of the expected value; else 0 */
+    uint32_t expected_length; /* CAS and UPDATE: bytes of the expected value; else 0 */
     uint8_t command;          /* enum mf_command */
     uint8_t reserved[3];      /* 0 */
+};
+
+/* First argument of UPDATE; the expected value and the new one follow. */
+struct MF_WIRE mf_update {
+    uint64_t after;      /* milliseconds until the key expires */
+    int64_t addend;
+    uint8_t condition;   /* enum mf_condition */
+    uint8_t change;      /* enum mf_change */
+    uint8_t expiry;      /* enum mf_expiry */
+    uint8_t flags;       /* MF_UPDATE_RETURNS_VALUE */
+    uint8_t reserved[4]; /* 0 */
+};
+
+/* First part of a WRITE_REPLY to UPDATE, if its status is DONE or CONFLICT; the value before follows if it is wanted. */
+struct MF_WIRE mf_updated {
+    uint64_t left;       /* milliseconds until the key expires; all bits set: it does not, or does not exist */
+    int64_t number;      /* the sum, or the length of the value afterwards */
+    uint8_t existed;     /* 1: the key existed before */
+    uint8_t reserved[7]; /* 0 */
+};
+
+/* First part of a READ_REPLY to SCAN; each key of the page follows: its length in 2 bytes, then the key. */
+struct MF_WIRE mf_scanned {
+    uint64_t next;       /* order of the keys where the next page begins */
+    uint64_t all;        /* keys of the whole store, as the replica knows it */
+    uint16_t skip;       /* keys of this order that are behind it */
+    uint8_t is_last;     /* 1: this was the last page */
+    uint8_t reserved[5]; /* 0 */
 };
 
 /* replica -> switch: asks for the switch's incarnation and time. */

@@ -24,7 +24,7 @@ MF_INLINE void hide_from_client(struct mf_request *request)
     request->sid = request->seq = request->index = 0;
     clear_address(&request->client);
     request->replicas = 0;
-    request->flags &= MF_FLAG_EXISTS;
+    request->flags &= MF_FLAGS_KEPT;
 }
 
 /* Answers a request with its own first bytes and a status; never longer than the request. */
@@ -62,7 +62,7 @@ MF_INLINE mf_verdict to_replica(const struct call *call, const struct set *set, 
     request->replicas = 0;
     request->slot = (uint8_t)slot;
     request->status = 0;
-    request->flags = (uint8_t)((request->flags & MF_FLAG_EXISTS) | flags);
+    request->flags = (uint8_t)((request->flags & MF_FLAGS_KEPT) | flags);
     return forward(call->in, call->out, &set->replicas[slot].address, sizeof(*request));
 }
 

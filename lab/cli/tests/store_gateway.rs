@@ -51,10 +51,14 @@ impl Client {
         text
     }
 
+    fn ask(&mut self, command: &str) -> String {
+        self.send(format!("{command}\r\n"));
+        self.reply()
+    }
+
     #[track_caller]
     fn says(&mut self, command: &str, reply: &str) {
-        self.send(format!("{command}\r\n"));
-        assert_eq!(self.reply(), reply, "to {command}");
+        assert_eq!(self.ask(command), reply, "to {command}");
     }
 }
 
@@ -101,7 +105,6 @@ fn commands_reply_as_those_of_redis_do() {
         ("UNLINK f", ":1"),
         ("SELECT 0", "+OK"),
         ("SELECT 1", "-ERR DB index is out of range"),
-        ("SET a 1 EX 10", "-ERR this store has no expiry: SET without EX, PX, EXAT and PXAT"),
         ("SET a 1 NX XX", "-ERR syntax error"),
         ("SET a", "-ERR wrong number of arguments for 'set' command"),
         ("MSET a", "-ERR wrong number of arguments for 'mset' command"),
@@ -117,6 +120,139 @@ fn commands_reply_as_those_of_redis_do() {
     }
     assert_eq!(client.replies.read(&mut [0]).unwrap(), 0, "closed");
     assert_eq!(store.cli(&["get", "e"]), (Some(0), "-10\n".into()), "others see it");
+}
+
+#[test]
+fn expiry_is_that_of_redis() {
+    let store = Store::start("gateway-expiry");
+    let gateway = gateway(&store);
+    let mut client = Client::of(&gateway);
+    for (command, reply) in [
+        ("SET a 1 EX 100", "+OK"),
+        ("TTL a", ":100"),
+        ("SET a 2 KEEPTTL", "+OK"),
+        ("TTL a", ":100"),
+        ("APPEND a 5", ":2"),
+        ("INCR a", ":26"),
+        ("TTL a", ":100"),
+        ("SET a 3", "+OK"),
+        ("TTL a", ":-1"),
+        ("SET a 4 PX 50000 GET", "3"),
+        ("TTL a", ":50"),
+        ("EXPIRE a 100 NX", ":0"),
+        ("EXPIRE a 10 GT", ":0"),
+        ("EXPIRE a 100 LT", ":0"),
+        ("EXPIRE a 100 XX", ":1"),
+        ("EXPIRE a 200 GT", ":1"),
+        ("PERSIST a", ":1"),
+        ("PERSIST a", ":0"),
+        ("EXPIRE a 100 GT", ":0"),
+        ("EXPIRE a 100 XX", ":0"),
+        ("EXPIRE a 100 LT", ":1"),
+        ("EXPIREAT a 99999999999", ":1"),
+        ("EXPIRETIME a", ":99999999999"),
+        ("GETEX a PERSIST", "4"),
+        ("PTTL a", ":-1"),
+        ("GETEX a EX 100", "4"),
+        ("TTL a", ":100"),
+        ("GETEX none EX 100", "$-1"),
+        ("GETEX a", "4"),
+        ("EXPIRE a 0", ":1"),
+        ("EXISTS a", ":0"),
+        ("EXPIRE a 10", ":0"),
+        ("SETEX b 100 x", "+OK"),
+        ("PSETEX b 70000 y", "+OK"),
+        ("TTL b", ":70"),
+        ("SETNX b z", ":0"),
+        ("GETSET b z", "y"),
+        ("TTL b", ":-1"),
+        ("GETDEL b", "z"),
+        ("GETDEL b", "$-1"),
+        ("SET c 1 PXAT 1", "+OK"),
+        ("SET d 1 EX 0", "-ERR invalid expire time in 'set' command"),
+        ("SETEX d -1 x", "-ERR invalid expire time in 'setex' command"),
+        ("SET d 1 EX 9223372036854775807", "-ERR invalid expire time in 'set' command"),
+        ("SET d 1 EX", "-ERR syntax error"),
+        ("SET d 1 EX 1 PX 1", "-ERR syntax error"),
+        ("SET d 1 EX 1 KEEPTTL", "-ERR syntax error"),
+        ("GETEX d EX", "-ERR syntax error"),
+        ("EXPIRE d x", "-ERR value is not an integer or out of range"),
+        ("EXPIRE d 1 GT LT", "-ERR GT and LT options at the same time are not compatible"),
+        ("EXPIRE d 1 NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("EXPIRE d 1 SOON", "-ERR Unsupported option SOON"),
+        ("SET soon 1 PX 30", "+OK"),
+    ] {
+        client.says(command, reply);
+    }
+    let begun = std::time::Instant::now();
+    for key in ["c", "soon"] {
+        while client.ask(&format!("EXISTS {key}")) != ":0" {
+            assert!(begun.elapsed() < PATIENCE, "{key} does not expire");
+        }
+    }
+    assert_eq!(store.cli(&["put", "--ttl", "1h", "lock", "me"]), (Some(0), String::new()));
+    client.says("TTL lock", ":3600");
+    assert_eq!(store.cli(&["expire", "lock", "never"]), (Some(0), String::new()));
+    assert_eq!(store.cli(&["ttl", "lock"]), (Some(0), "never\n".into()));
+    assert_eq!(store.cli(&["expire", "lock", "2h"]), (Some(0), String::new()));
+    let (code, left) = store.cli(&["ttl", "lock", "--json"]);
+    assert!(code == Some(0) && left.contains("\"expires_in_ms\":7"), "{left}");
+    assert_eq!(store.cli(&["ttl", "none"]).0, Some(3));
+}
+
+#[test]
+fn all_keys_are_listed() {
+    let store = Store::start("gateway-scan");
+    let gateway = gateway(&store);
+    let mut client = Client::of(&gateway);
+    assert_eq!(client.ask("SCAN 0"), "*2 0 *0", "of an empty store");
+    let mut wanted: Vec<String> = (0..300).map(|n| format!("user:{n}")).collect();
+    wanted.extend((0..300).map(|n| format!("{{tag}}{n}")));
+    for key in &wanted {
+        client.says(&format!("SET {key} x"), "+OK");
+    }
+    client.says("DBSIZE", ":600");
+    let mut scan = |options: &str| {
+        let (mut cursor, mut keys, mut calls) = ("0".to_owned(), Vec::new(), 0);
+        loop {
+            let reply = client.ask(&format!("SCAN {cursor} {options}"));
+            let mut words = reply.split(' ').map(str::to_owned);
+            cursor = words.nth(1).unwrap();
+            keys.extend(words.skip(1));
+            calls += 1;
+            if cursor == "0" {
+                keys.sort();
+                return (keys, calls);
+            }
+        }
+    };
+    wanted.sort();
+    let (keys, calls) = scan("");
+    assert_eq!((keys, calls > 20), (wanted.clone(), true));
+    assert_eq!(scan("COUNT 10000 MATCH *").0, wanted);
+    assert_eq!(scan("COUNT 100 MATCH user:?9").0, (1..10).map(|n| format!("user:{n}9")).collect::<Vec<_>>());
+    assert_eq!(scan("TYPE hash").0, Vec::<String>::new());
+    for (command, reply) in [
+        ("KEYS {tag}7", "*1 {tag}7"),
+        ("KEYS none*", "*0"),
+        ("SCAN x", "-ERR invalid cursor"),
+        ("SCAN 0 COUNT 0", "-ERR syntax error"),
+        ("SCAN 0 MATCH", "-ERR syntax error"),
+    ] {
+        client.says(command, reply);
+    }
+    let lines = |arguments: &[&str]| {
+        let (code, text) = store.cli(arguments);
+        assert_eq!(code, Some(0));
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&["scan"]), wanted);
+    assert_eq!(lines(&["scan", "user:", "--count"]), ["300"]);
+    assert_eq!(lines(&["scan", "user:299", "--json"]), ["\"user:299\""]);
+    client.says("FLUSHDB", "+OK");
+    client.says("DBSIZE", ":0");
 }
 
 #[test]

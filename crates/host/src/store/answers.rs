@@ -1,6 +1,6 @@
 //! What answers mean to callers. The protocol passes on only answers that match their operations.
 
-use super::{Answer, Cas};
+use super::{Answer, Cas, Page, Updated};
 
 pub(super) fn value(answer: Answer) -> Option<Vec<u8>> {
     match answer {
@@ -47,6 +47,20 @@ pub(super) fn sum(answer: Answer) -> i64 {
     match answer {
         Answer::Number(sum) => sum,
         other => unlike("INCR", &other),
+    }
+}
+
+pub(super) fn updated(answer: Answer) -> Updated {
+    match answer {
+        Answer::Updated(updated) => updated,
+        other => unlike("UPDATE", &other),
+    }
+}
+
+pub(super) fn page(answer: Answer) -> Page {
+    match answer {
+        Answer::Page(page) => page,
+        other => unlike("SCAN", &other),
     }
 }
 

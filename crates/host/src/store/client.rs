@@ -3,12 +3,13 @@
 use super::answers;
 use super::builder::StoreBuilder;
 use super::handler::AnswerHandler;
+use super::scan::Scan;
 use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
 use crate::pending::{Handle, Pending, Polls};
 use crate::socket::SocketCounts;
 use crate::socket::poller::Poller;
-use midflight_store::client::{Answer, Client, Counters, Operation};
+use midflight_store::client::{Answer, Change, Client, Counters, Expiry, Operation, Update, Updated};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -149,6 +150,51 @@ impl StoreClient {
     /// As [`put`](Self::put).
     pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, Error> {
         self.run(Operation::Incr { key: key.into(), by }).map(answers::sum)
+    }
+
+    /// Sets the value of a key that expires after `ttl`, in whole milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn put_for(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, ttl: Duration) -> Result<(), Error> {
+        let (change, expiry) = (Change::Set(value.into()), Expiry::of(ttl));
+        self.update(key, Update { change, expiry, ..Update::default() }).map(drop)
+    }
+
+    /// Changes value and expiry of a key in one step, if a condition holds. The default update asks how long the key lives.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Example
+    ///
+    /// A lock that its holder loses after ten seconds, and prolongs or gives back only while it is its own:
+    ///
+    /// ```no_run
+    /// use midflight_host::store::{Change, Condition, Expiry, StoreClient, Update};
+    /// use std::time::Duration;
+    ///
+    /// let store = StoreClient::builder().switch("127.0.0.1:7700".parse().expect("an address")).connect()?;
+    /// let (mine, expiry) = (b"worker 7".to_vec(), Expiry::of(Duration::from_secs(10)));
+    /// let is_mine = || Condition::Equals(mine.clone());
+    /// let take = Update { condition: Condition::Absent, change: Change::Set(mine.clone()), expiry, ..Update::default() };
+    /// if store.update("lock", take)?.done {
+    ///     store.update("lock", Update { condition: is_mine(), expiry, ..Update::default() })?;
+    ///     store.update("lock", Update { condition: is_mine(), change: Change::Remove, ..Update::default() })?;
+    /// }
+    /// # Ok::<(), midflight_host::Error>(())
+    /// ```
+    pub fn update(&self, key: impl Into<Vec<u8>>, update: Update) -> Result<Updated, Error> {
+        self.run(Operation::Update { key: key.into(), update }).map(answers::updated)
+    }
+
+    /// Lists all keys, in no order, each once. A key that exists from the first call of `next` to the last is among them; one that is
+    /// created or removed in between may be. After an error it ends.
+    #[must_use]
+    pub fn scan(&self) -> Scan<'_> {
+        Scan::begin(self)
     }
 
     /// Begins an operation. Concurrent operations may take place in any order.

@@ -8,7 +8,11 @@ pub mod gateway;
 mod handler;
 #[cfg(feature = "replica")]
 pub mod replica;
+mod scan;
 
 pub use builder::StoreBuilder;
 pub use client::{Cas, StoreClient, StoreCounts};
-pub use midflight_store::client::{Answer, Operation, Reached, StoreError};
+pub use midflight_store::client::{
+    Answer, Change, Condition, Cursor, Expiry, Operation, Page, Reached, StoreError, Update, Updated,
+};
+pub use scan::Scan;

@@ -1,4 +1,4 @@
-use super::OperationKey;
+use super::{OperationKey, Page, Updated};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -44,6 +44,10 @@ pub enum Answer {
     },
     /// INCR: the sum.
     Number(i64),
+    /// UPDATE: what it found and did.
+    Updated(Updated),
+    /// SCAN: a page.
+    Page(Page),
 }
 
 /// The last answer that the client got, to any operation, while this one waited.
@@ -104,7 +108,7 @@ pub enum StoreError {
     /// The store has seen a later write of this client.
     #[error("the store has a later write of this client, and does not say what became of this one: read the key")]
     Stale,
-    /// INCR: the value is not a 64-bit number, or the sum overflows.
+    /// INCR and UPDATE: the value is not a 64-bit number, or the sum overflows.
     #[error("the value is no number of 64 bits, or the sum is none")]
     NotANumber,
     /// The result would exceed the bound on values.

@@ -17,9 +17,11 @@ mod requests;
 mod switches;
 mod transmit;
 
+pub use crate::update::{Change, Condition, Expiry, Update, Updated};
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
 pub use events::{Answer, Event, Reached, StoreError};
+pub use midflight_wire::store::{Cursor, Page};
 pub use operation::{Operation, OperationKey, SubmitError};
 
 use answers::Reply;
@@ -28,7 +30,7 @@ use lanes::Lanes;
 use midflight_endpoint::requests::Requests;
 use midflight_endpoint::{Backoff, Endpoint, Nanos, Queue, RoundTrip};
 use midflight_wire::Reject;
-use midflight_wire::store::{Packet, key_hash, parse};
+use midflight_wire::store::{Packet, parse};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_pcg::Pcg32;
@@ -95,7 +97,7 @@ impl Client {
         if queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
-        let (is_write, hash) = (operation.is_write(), key_hash(operation.key()));
+        let (is_write, hash) = (operation.is_write(), operation.hash());
         let body = Body { kind: Kind::Operation(operation), hash, ..Body::default() };
         let number = self.requests.insert(now.saturating_add(self.config.timeout), body, &mut self.secrets);
         if is_write {

@@ -1,4 +1,5 @@
-use midflight_wire::store::{Command, DATA_MAX, KEY_MAX};
+use crate::update::Update;
+use midflight_wire::store::{Command, Cursor, DATA_MAX, KEY_MAX, key_hash};
 
 /// Identifies an operation of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +53,18 @@ pub enum Operation {
         /// The addend.
         by: i64,
     },
+    /// Changes value and expiry if a condition holds. Takes 24 bytes of [`DATA_MAX`].
+    Update {
+        /// The key.
+        key: Vec<u8>,
+        /// What it does.
+        update: Update,
+    },
+    /// Lists keys of a key group. Each page is as linearizable as a GET.
+    Scan {
+        /// Where the page begins; [`Cursor::default`] is the first of all.
+        from: Cursor,
+    },
 }
 
 /// Why an operation was not accepted.
@@ -72,7 +85,11 @@ pub enum SubmitError {
 }
 
 impl Operation {
-    /// The key.
+    pub(super) fn hash(&self) -> u32 {
+        if let Self::Scan { from } = self { from.hash() } else { key_hash(self.key()) }
+    }
+
+    /// The key; of a SCAN its cursor.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -82,7 +99,9 @@ impl Operation {
             | Self::Delete { key }
             | Self::Cas { key, .. }
             | Self::Create { key, .. }
-            | Self::Incr { key, .. } => key,
+            | Self::Incr { key, .. }
+            | Self::Update { key, .. } => key,
+            Self::Scan { from } => from.as_bytes(),
         }
     }
 
@@ -90,12 +109,13 @@ impl Operation {
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         match self {
-            Self::Get { .. } | Self::Exists { .. } => None,
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } => None,
             Self::Put { .. } => Some(Command::Put),
             Self::Delete { .. } => Some(Command::Delete),
             Self::Cas { .. } => Some(Command::Cas),
             Self::Create { .. } => Some(Command::Create),
             Self::Incr { .. } => Some(Command::Incr),
+            Self::Update { .. } => Some(Command::Update),
         }
     }
 
@@ -108,19 +128,24 @@ impl Operation {
     /// Appends what follows the key in a WRITE.
     pub(super) fn write_arguments(&self, buffer: &mut Vec<u8>) {
         match self {
-            Self::Get { .. } | Self::Exists { .. } | Self::Delete { .. } => {}
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Delete { .. } => {}
             Self::Put { value, .. } | Self::Create { value, .. } => buffer.extend_from_slice(value),
             Self::Cas { expected, new, .. } => {
                 buffer.extend_from_slice(expected);
                 buffer.extend_from_slice(new);
             }
             Self::Incr { by, .. } => buffer.extend_from_slice(&by.to_be_bytes()),
+            Self::Update { update, .. } => update.encode(buffer),
         }
     }
 
-    /// Bytes of the value that a CAS expects.
+    /// Bytes of the value that it expects.
     pub(super) fn expected_length(&self) -> usize {
-        if let Self::Cas { expected, .. } = self { expected.len() } else { 0 }
+        match self {
+            Self::Cas { expected, .. } => expected.len(),
+            Self::Update { update, .. } => update.expected().len(),
+            _ => 0,
+        }
     }
 
     /// Whether its key and values are within the bounds.
@@ -130,10 +155,11 @@ impl Operation {
     pub fn check(&self) -> Result<(), SubmitError> {
         let key = self.key().len();
         let arguments = match self {
-            Self::Get { .. } | Self::Exists { .. } | Self::Delete { .. } => 0,
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Delete { .. } => 0,
             Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
             Self::Cas { expected, new, .. } => expected.len().saturating_add(new.len()),
             Self::Incr { by, .. } => size_of_val(by),
+            Self::Update { update, .. } => update.length(),
         };
         let all = key.saturating_add(arguments);
         match key {

@@ -1,5 +1,6 @@
-use super::{Answer, Operation, StoreError};
-use midflight_wire::store::Status;
+use super::{Answer, Operation, Page, StoreError, Updated};
+use midflight_wire::store::{Status, Updated as Wire};
+use zerocopy::FromBytes;
 
 /// The outcome of an operation; `None` if the answer does not fit it.
 pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Option<Result<Answer, StoreError>> {
@@ -9,16 +10,29 @@ pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Op
         Status::Conflict if matches!(operation, Operation::Cas { .. } | Operation::Create { .. }) => {
             Some(Ok(Answer::Conflict { present: value.to_vec() }))
         }
+        Status::Conflict if let Operation::Update { update, .. } = operation => {
+            updated(false, update.returns, value).map(Answer::Updated).map(Ok)
+        }
         _ => failure(status).map(Err),
     }
+}
+
+fn updated(done: bool, returns: bool, value: &[u8]) -> Option<Updated> {
+    let (wire, value) = Wire::ref_from_prefix(value).ok()?;
+    let (left, existed) = (wire.left.get(), wire.existed != 0);
+    let expires_in = (left != u64::MAX).then_some(left);
+    let value = (returns && existed).then(|| value.to_vec());
+    Some(Updated { done, existed, expires_in, number: wire.number.get(), value })
 }
 
 fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
     match operation {
         Operation::Get { .. } => Some(Answer::Value(value.to_vec())),
+        Operation::Scan { .. } => Page::parse(value).map(Answer::Page),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(true)),
         Operation::Put { .. } | Operation::Cas { .. } | Operation::Create { .. } => Some(Answer::Done),
         Operation::Incr { .. } => Some(Answer::Number(i64::from_be_bytes(value.try_into().ok()?))),
+        Operation::Update { update, .. } => updated(true, update.returns, value).map(Answer::Updated),
     }
 }
 
@@ -26,7 +40,11 @@ fn not_found(operation: &Operation) -> Option<Answer> {
     match operation {
         Operation::Get { .. } | Operation::Cas { .. } => Some(Answer::NotFound),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(false)),
-        Operation::Put { .. } | Operation::Create { .. } | Operation::Incr { .. } => None,
+        Operation::Put { .. }
+        | Operation::Create { .. }
+        | Operation::Incr { .. }
+        | Operation::Update { .. }
+        | Operation::Scan { .. } => None,
     }
 }
 

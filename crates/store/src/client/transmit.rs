@@ -2,7 +2,7 @@ use super::requests::{Body, Kind};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::Request;
-use midflight_wire::store::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_UNSERVED, NO_SLOT};
+use midflight_wire::store::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_SCAN, FLAG_UNSERVED, NO_SLOT};
 use rand::Rng;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -102,7 +102,11 @@ fn first_part(request: &Request<Body>, cookie: u64) -> wire::Request {
     fixed.slot = NO_SLOT;
     if let Kind::Operation(operation) = &request.body.kind {
         fixed.key_length = (operation.key().len() as u16).into(); // `submit` checked the length
-        fixed.flags = if matches!(operation, Operation::Exists { .. }) { FLAG_EXISTS } else { 0 };
+        fixed.flags = match operation {
+            Operation::Exists { .. } => FLAG_EXISTS,
+            Operation::Scan { .. } => FLAG_SCAN,
+            _ => 0,
+        };
     }
     // Only the first time: if direct replies are lost, repeats must get through.
     if request.body.asked_direct.is_some() && request.transmissions() == 0 {

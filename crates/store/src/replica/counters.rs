@@ -63,6 +63,8 @@ midflight_endpoint::counters! {
         pub promised,
         /// Requests dropped because a queue was full.
         pub overflowed,
+        /// Keys removed because they had expired.
+        pub expired,
         /// Entries that cannot be decoded: a newer version wrote them.
         pub unknown_entries,
         /// Snapshots written.

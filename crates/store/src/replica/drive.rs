@@ -1,7 +1,7 @@
 //! The turns of a replica: input and timeouts, applying committed entries, and heartbeats.
 
 use super::balance::EVEN_SHARE;
-use super::entry::Record;
+use super::entry::{ClientWrite, Record};
 use super::image::Image;
 use super::node::Turn;
 use super::peer_messages::{OwnMessage, PeerMessage};
@@ -9,7 +9,7 @@ use super::switches::is_silent;
 use super::{Event, Replica};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Durable, Endpoint, Lane, Nanos, Persist};
-use midflight_wire::store::{NO_SLOT, REPLICAS_MAX, Replica as Row, key_hash};
+use midflight_wire::store::{NO_SLOT, REPLICAS_MAX, Replica as Row, Status, key_hash};
 use raft::prelude::{Entry, EntryType};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
@@ -71,6 +71,9 @@ impl Replica {
         let before = self.state.time;
         let record = match record {
             Record::Open { source, .. } if planted(163) => Record::Open { time: self.store_time(now), source },
+            Record::Write(seq, write) if planted(198) => {
+                Record::Write(seq, ClientWrite { time: self.store_time(now), ..write })
+            }
             record => record,
         };
         let outcome = self.state.apply(entry.index, record.clone());
@@ -79,7 +82,13 @@ impl Replica {
         }
         match &record {
             Record::Session(_) => self.seqs.begin(&self.state.sessions),
-            Record::Write(seq, write) => self.seqs.applied(key_hash(write.what.key()), *seq),
+            Record::Write(seq, write) => {
+                self.seqs.applied(key_hash(write.what.key()), *seq);
+                if write.is_expiry() {
+                    self.expiry.applied(write.what.key());
+                    self.counters.expired += u64::from(outcome.status == Status::Done);
+                }
+            }
             _ => {}
         }
         let Some(sessions) = &mut self.sessions else { return };
@@ -206,7 +215,10 @@ impl Endpoint for Replica {
             due = due.min(self.presence.timeout());
         }
         due = self.hand_over.map_or(due, |hand_over| due.min(hand_over.until));
-        due = [self.lease_timeout(), self.index_timeout()].into_iter().flatten().fold(due, Nanos::min);
+        due = [self.lease_timeout(), self.index_timeout(), self.expiry_timeout()]
+            .into_iter()
+            .flatten()
+            .fold(due, Nanos::min);
         if self.has_work { Some(0) } else { Some(due) }
     }
 }

@@ -1,6 +1,8 @@
 //! Records of Raft's log.
 
 use super::clients::Source;
+use crate::update::{Change, Condition, Update};
+use midflight_endpoint::mutants::planted;
 use midflight_wire::store::{Command, Write};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -47,11 +49,38 @@ pub(super) struct SessionName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named after the commands")]
 pub(super) enum What<'a> {
-    Put { key: &'a [u8], value: &'a [u8] },
-    Delete { key: &'a [u8] },
-    Cas { key: &'a [u8], expected: &'a [u8], value: &'a [u8] },
-    Incr { key: &'a [u8], by: i64 },
-    Create { key: &'a [u8], value: &'a [u8] },
+    Put {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Delete {
+        key: &'a [u8],
+    },
+    Cas {
+        key: &'a [u8],
+        expected: &'a [u8],
+        value: &'a [u8],
+    },
+    Incr {
+        key: &'a [u8],
+        by: i64,
+    },
+    Create {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Update {
+        key: &'a [u8],
+        #[serde(borrow)]
+        update: Update<&'a [u8]>,
+    },
+}
+
+impl ClientWrite<'_> {
+    /// Of the leader, which has no client id: it removes a key that is due.
+    pub(super) fn is_expiry(&self) -> bool {
+        self.client == 0 && self.what.removes_due()
+    }
 }
 
 impl<'a> What<'a> {
@@ -60,14 +89,26 @@ impl<'a> What<'a> {
         | Self::Delete { key }
         | Self::Cas { key, .. }
         | Self::Incr { key, .. }
-        | Self::Create { key, .. }) = self;
+        | Self::Create { key, .. }
+        | Self::Update { key, .. }) = self;
         key
+    }
+
+    /// Whether all it can do is to remove the key.
+    pub(super) fn removes(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::Update { update: Update { change: Change::Remove, .. }, .. })
+    }
+
+    /// Whether all it can do is to remove the key if it is due.
+    pub(super) fn removes_due(&self) -> bool {
+        matches!(self, Self::Update { update: Update { condition: Condition::Due, .. }, .. }) && self.removes()
+            || planted(197)
     }
 
     pub(super) fn of(write: &Write, key: &'a [u8], arguments: &'a [u8]) -> Option<Self> {
         let expected = write.expected_length.get() as usize;
         let command = write.command()?;
-        if key.is_empty() || command != Command::Cas && expected != 0 {
+        if key.is_empty() || !matches!(command, Command::Cas | Command::Update) && expected != 0 {
             return None;
         }
         match command {
@@ -79,6 +120,7 @@ impl<'a> What<'a> {
             }
             Command::Incr => Some(Self::Incr { key, by: i64::from_be_bytes(arguments.try_into().ok()?) }),
             Command::Create => Some(Self::Create { key, value: arguments }),
+            Command::Update => Some(Self::Update { key, update: Update::decode(arguments, expected)? }),
             Command::Open => None,
         }
     }

@@ -7,11 +7,12 @@ use super::clients::{Client, Source};
 use super::config::{Agreed, Member, ReplicaConfig};
 use super::entry::SessionName;
 use super::founding::Founders;
+use super::item::NEVER;
 use super::members;
 use super::state::State;
 use super::store::{Outcome, Shard, Store};
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::Status;
+use midflight_wire::store::{KEY_MAX, Status};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -50,6 +51,7 @@ pub(super) struct Image {
     head: Arc<Head>,
     clients: Arc<[(u64, Client)]>,
     shards: Vec<Arc<Shard>>,
+    has_expiring: bool,
 }
 
 /// The next part of an image.
@@ -57,6 +59,8 @@ pub(super) struct Image {
 pub(super) struct Cursor {
     has_head: bool,
     client: usize,
+    /// In a second pass those that expire.
+    is_second: bool,
     shard: usize,
 }
 
@@ -74,8 +78,11 @@ struct Head {
 enum Part<'a> {
     Head(Head),
     Clients(Vec<FrozenClient>),
+    /// Keys and values.
     #[serde(borrow)]
     Pairs(Vec<(&'a [u8], &'a [u8])>),
+    /// Keys, values and when they expire.
+    Expiring(Vec<(&'a [u8], &'a [u8], u64)>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -115,6 +122,7 @@ impl Image {
         let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
         let most = if planted(181) { 3 } else { usize::MAX };
         let members = state.members.iter().take(most).cloned().collect();
+        let has_expiring = state.store.expiring().next().is_some();
         let head = Arc::new(Head {
             version: VERSION,
             agreed,
@@ -123,7 +131,7 @@ impl Image {
             members,
             founders: state.founders.clone(),
         });
-        Self { index, head, clients, shards: state.store.shards().to_vec() }
+        Self { index, head, clients, shards: state.store.shards().to_vec(), has_expiring }
     }
 
     /// The next part; `None` after the last one.
@@ -137,7 +145,7 @@ impl Image {
         } else if cursor.client < self.clients.len() {
             self.clients(cursor, bytes)
         } else {
-            self.pairs(cursor, bytes)?
+            self.items(cursor, bytes)?
         };
         Some(postcard::to_allocvec(&part).expect("a part is plain data, and memory grows as needed"))
     }
@@ -155,17 +163,29 @@ impl Image {
         Part::Clients(clients)
     }
 
-    fn pairs(&self, cursor: &mut Cursor, bytes: usize) -> Option<Part<'_>> {
-        let (mut pairs, mut length) = (Vec::new(), 0);
-        for shard in &self.shards[cursor.shard..] {
+    /// Visits shards of about `bytes` in all, so it may find nothing.
+    fn items(&self, cursor: &mut Cursor, bytes: usize) -> Option<Part<'_>> {
+        if cursor.shard == self.shards.len() && self.has_expiring && !cursor.is_second {
+            (cursor.is_second, cursor.shard) = (true, 0);
+        }
+        let rest = &self.shards[cursor.shard..];
+        if rest.iter().all(|shard| shard.is_empty()) && (cursor.is_second || !self.has_expiring) {
+            return None;
+        }
+        let (mut items, mut length) = (Vec::new(), 0);
+        for shard in rest {
             cursor.shard += 1;
-            pairs.extend(shard.iter().map(|(key, value)| (&key[..], &value[..])));
-            length += shard.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+            items.extend(shard.iter().filter(|item| (item.expires() == NEVER) != cursor.is_second));
+            length += shard.iter().map(|item| item.key().len() + item.value().len()).sum::<usize>();
             if length >= bytes {
                 break;
             }
         }
-        (!pairs.is_empty()).then_some(Part::Pairs(pairs))
+        let items = items.into_iter();
+        Some(match cursor.is_second {
+            false => Part::Pairs(items.map(|item| (item.key(), item.value())).collect()),
+            true => Part::Expiring(items.map(|item| (item.key(), item.value(), item.expires())).collect()),
+        })
     }
 
     /// Returns the data to the store, which frees it in small steps.
@@ -211,10 +231,21 @@ impl Thawing {
                     self.state.clients.restore(id, client);
                 }
             }
-            Part::Pairs(pairs) => pairs.into_iter().for_each(|(key, value)| self.state.store.restore(key, value)),
+            Part::Pairs(pairs) => pairs.into_iter().try_for_each(|(key, value)| self.restore(key, value, NEVER))?,
+            Part::Expiring(items) => {
+                items.into_iter().try_for_each(|(key, value, expires)| self.restore(key, value, expires))?;
+            }
         }
         let has_room = self.state.store.has_room() && self.state.clients.len() <= config.clients;
         if has_room { Ok(()) } else { Err(SnapshotError::Malformed) }
+    }
+
+    fn restore(&mut self, key: &[u8], value: &[u8], expires: u64) -> Result<(), SnapshotError> {
+        if key.len() > KEY_MAX {
+            return Err(SnapshotError::Malformed);
+        }
+        self.state.store.restore(key, value, expires);
+        Ok(())
     }
 
     fn take_head(&mut self, config: &ReplicaConfig, head: Head) -> Result<(), SnapshotError> {
@@ -247,6 +278,7 @@ impl Thawing {
 mod tests {
     use super::*;
     use crate::replica::entry::{ClientWrite, Record, What};
+    use crate::update::{Change, Expiry, Update};
     use proptest::prelude::*;
 
     fn config() -> ReplicaConfig {
@@ -259,6 +291,11 @@ mod tests {
             thawing.take(&config(), part)?;
         }
         thawing.finish()
+    }
+
+    fn items(state: &State) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
+        let items = state.store.shards().iter().flat_map(|shard| shard.iter());
+        items.map(|item| (item.key(), item.value(), item.expires()))
     }
 
     #[test]
@@ -292,7 +329,7 @@ mod tests {
         for number in 0..3000u32 {
             state.clients.open(number.into(), 0, Source::of([1; 16]));
             state.clients.ran(number.into(), 1, 0, Outcome::done(vec![7; 1000]));
-            state.store.apply(What::Put { key: &number.to_be_bytes(), value: &[1; 1000] });
+            state.store.apply(What::Put { key: &number.to_be_bytes(), value: &[1; 1000] }, 0);
         }
         let (image, mut cursor, mut parts) = (Image::of(&state, config().agreed(), 1), Cursor::default(), Vec::new());
         while let Some(part) = image.part(&mut cursor) {
@@ -300,7 +337,7 @@ mod tests {
             parts.push(part);
         }
         assert!(parts.len() > 20);
-        assert_eq!(thaw(&parts).unwrap().store.shards(), state.store.shards());
+        assert!(items(&thaw(&parts).unwrap()).eq(items(&state)));
         parts.swap(0, 1);
         assert_eq!(thaw(&parts).unwrap_err(), SnapshotError::Malformed, "the head comes first");
     }
@@ -309,19 +346,24 @@ mod tests {
         /// A snapshot is the state when it began, however slowly it is written, and whatever is applied in between.
         #[test]
         fn a_snapshot_is_the_state_when_it_began(
-            keys in prop::collection::vec((0u8..20, prop::option::of(any::<u8>())), 0..60),
-            later in prop::collection::vec((0u8..20, any::<u8>()), 0..30),
+            keys in prop::collection::vec((0u8..20, prop::option::of((any::<u8>(), 0u64..4))), 0..60),
+            later in prop::collection::vec((0u8..20, (any::<u8>(), 0u64..4)), 0..30),
             bytes in 1usize..200,
         ) {
             let mut state = State::new(&config());
             let session = SessionName { sid: 7, switch: "10.0.0.1:7700".parse().unwrap(), incarnation: 9 };
             (1..4).for_each(|index| drop(state.apply(index, Record::Open { time: 3, source: Source::of([1; 16]) })));
             state.apply(4, Record::Session(session));
-            let write = |state: &mut State, number: usize, key: u8, value: Option<u8>| {
-                let (key, value) = ([key], value.map(|value| [value]));
-                let what = match &value {
-                    Some(value) => What::Put { key: &key, value },
-                    None => What::Delete { key: &key },
+            let write = |state: &mut State, number: usize, key: u8, value: Option<(u8, u64)>| {
+                let (key, bytes) = ([key], value.map(|(value, _)| [value]));
+                let what = match (&bytes, value) {
+                    (Some(value), Some((_, after @ 1..))) => {
+                        let change = Change::Set(&value[..]);
+                        let update = Update { change, expiry: Expiry::After(after), ..Update::default() };
+                        What::Update { key: &key, update }
+                    }
+                    (Some(value), _) => What::Put { key: &key, value },
+                    (None, _) => What::Delete { key: &key },
                 };
                 let write = ClientWrite { client: 1, number: number as u64 + 1, time: number as u64, what };
                 state.apply(0, Record::Write(number as u64, write));
@@ -338,7 +380,8 @@ mod tests {
                 }
             }
             let thawed = thaw(&parts).unwrap();
-            prop_assert_eq!(thawed.store.shards(), before.store.shards());
+            prop_assert!(items(&thawed).eq(items(&before)));
+            prop_assert!(thawed.store.expiring().eq(before.store.expiring()));
             prop_assert_eq!((thawed.store.keys(), thawed.store.bytes()), (before.store.keys(), before.store.bytes()));
             prop_assert!(thawed.clients.iter().eq(before.clients.iter()));
             prop_assert_eq!((thawed.sessions, thawed.time), (before.sessions, before.time));

@@ -2,13 +2,13 @@
 //!
 //! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes;
 //! - `drive`: the turns of a replica; `from_peers`: links to peers and what their messages do; `peer_messages`: encoding of messages;
-//! - `entry`, `state`, `store`, `clients`: log entries, and the state that they add up to;
+//! - `entry`, `state`, `store`, `item`, `updates`, `clients`: log entries, and the state that they add up to;
 //! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
 //! - `hand_over`, `succession`: moving leadership to another replica;
 //! - `session`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas; `switches`: which switches answer;
 //! - `received`: datagrams from switches; `packets`: those to switches; `reads`, `writes`, `replies`: requests;
 //! - `balance`: weights of replicas; `seqs`: the last write that replies report;
-//! - `room`: full disks; `times`: histograms; `founding`: how a set begins;
+//! - `expiry`: keys that have expired; `room`: full disks; `times`: histograms; `founding`: how a set begins;
 //! - `read_index`, `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] combines them: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -20,10 +20,12 @@ mod config;
 mod counters;
 mod drive;
 mod entry;
+mod expiry;
 mod founding;
 mod from_peers;
 mod hand_over;
 mod image;
+mod item;
 mod leases;
 mod members;
 mod node;
@@ -45,6 +47,7 @@ mod succession;
 mod switches;
 mod times;
 mod transfer;
+mod updates;
 mod writes;
 
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
@@ -98,6 +101,8 @@ pub struct Replica {
     /// Only in mode `follower-lease`.
     leases: Option<leases::Leases>,
     gauge: balance::Gauge,
+    /// Only used while this replica leads.
+    expiry: expiry::Expiry,
     image: Option<Image>,
     snapshot: Option<snapshots::Snapshotting>,
     transfers: transfer::Transfers,
@@ -276,6 +281,7 @@ impl Replica {
             presence: presence::Presence::new(&config, now),
             reads: Reads::default(),
             gauge: balance::Gauge::default(),
+            expiry: expiry::Expiry::new(config.seed),
             image,
             snapshot: None,
             transfers: transfer::Transfers::default(),
@@ -410,6 +416,7 @@ impl Replica {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.may_begin(now, &self.node)) {
             self.beat(now);
         }
+        self.expire(now);
         self.show(now);
         self.answer_questions();
         self.ask_index(now);
@@ -451,6 +458,7 @@ impl Replica {
                 }
                 self.changes.begin_leading();
                 self.room.begin_leading();
+                self.expiry.begin_leading();
                 self.next_beat = now;
                 self.time_since = now;
                 self.counters.elections += 1;
@@ -489,6 +497,7 @@ impl Replica {
         let replies = Replies {
             slot: own.map_or(NO_SLOT, |own| own.slot),
             own: own.map(|own| own.address),
+            kgroup_bits: self.config.kgroup_bits,
             store: &self.state.store,
             seqs: &self.seqs,
             out: &mut self.out,

@@ -2,14 +2,16 @@
 
 use super::entry::SessionName;
 use super::reads::{Here, Path, Until};
-use super::replies::Replies;
+use super::replies::{Replies, cursor_of};
 use super::room::may_use_reserve;
 use super::session::Heard;
 use super::writes::Arrived;
 use super::{Event, Replica, epoch_of, packets};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, State, Status, key_hash, parse};
+use midflight_wire::store::{
+    FLAG_LEADER_ONLY, FLAG_SCAN, NO_SLOT, Operation, Packet, Request, State, Status, key_hash, parse,
+};
 use std::net::SocketAddr;
 
 impl Replica {
@@ -21,6 +23,7 @@ impl Replica {
                 self.take_write(now, &Arrived { from, request, write, key, arguments });
             }
             Ok(Packet::State(state)) => self.take_state(now, from, state),
+            Ok(Packet::WriteReply(answer, status, _)) if self.is_switch(from) => self.take_answer(answer, status),
             Ok(Packet::Read(..) | Packet::Write(..)) => self.counters.foreign += 1,
             _ => self.counters.malformed += 1,
         }
@@ -46,6 +49,12 @@ impl Replica {
         }
     }
 
+    /// To this leader's own WRITEs. Only their effect in the log counts.
+    fn take_answer(&mut self, answer: &Request, status: Status) {
+        let is_own = status != Status::Cookie || self.expiry.take_cookie(answer);
+        self.counters.stray_answers += u64::from(!is_own);
+    }
+
     /// Other senders get no answer: a forged address could fill the send buffer with packets to hosts that do not exist.
     fn is_switch(&self, from: SocketAddr) -> bool {
         self.config.switches.contains(&from) || self.state.sessions.iter().any(|session| session.switch == from)
@@ -62,8 +71,7 @@ impl Replica {
     }
 
     fn take_read(&mut self, now: Nanos, from: SocketAddr, request: &Request, key: &[u8]) {
-        if key.is_empty() || key_hash(key) != request.hash.get() {
-            let status = if key.is_empty() { Status::BadRequest } else { Status::BadHash };
+        if let Some(status) = unfit(request, key) {
             return self.refuse_read(from, request, key, status);
         }
         match self.sender(from, request) {
@@ -168,13 +176,23 @@ impl Replica {
             }
             Some(present) => present.writes.take(now, arrived, &mut self.node, &self.state, bounds, time),
         };
-        self.counters.writes_without_room += u64::from(!bounds.has_room && !may_use_reserve(arrived.write.command()));
+        self.counters.writes_without_room += u64::from(!bounds.has_room && !may_use_reserve(arrived));
         if let Some(status) = refused {
             self.counters.writes_reordered += u64::from(status == Status::Reordered);
             let reply = packets::reply(request, Operation::WriteReply, self.slot(), status, [&[], &[]]);
             self.out.push_back((arrived.from, reply));
         }
     }
+}
+
+/// What is wrong with a READ.
+fn unfit(request: &Request, key: &[u8]) -> Option<Status> {
+    let hash = match cursor_of(request, key) {
+        Some(cursor) => cursor.hash(),
+        None if key.is_empty() || request.flags & FLAG_SCAN != 0 => return Some(Status::BadRequest),
+        None => key_hash(key),
+    };
+    (hash != request.hash.get()).then_some(Status::BadHash)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,16 @@ use super::times::ReplicaTimes;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::Address;
-use midflight_wire::store::{FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, Operation, Request, Status};
+use midflight_wire::store::{
+    Cursor, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_SCAN, FLAGS_KEPT, Operation, Request, Status,
+};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
 pub(super) struct Replies<'a> {
     pub(super) slot: u8,
     pub(super) own: Option<SocketAddr>,
+    pub(super) kgroup_bits: u8,
     pub(super) store: &'a Store,
     pub(super) seqs: &'a Seqs,
     pub(super) out: &'a mut Datagrams,
@@ -28,8 +31,10 @@ impl Replies<'_> {
     /// Answers a READ, which has waited for `waited`. A reply through the switch carries the SEQ of the last write that it shows.
     pub(super) fn serve(&mut self, waited: Nanos, switch: SocketAddr, request: &Request, key: &[u8]) {
         let wants_value = request.flags & FLAG_EXISTS == 0;
+        let page = cursor_of(request, key).map(|cursor| self.store.scan(cursor, self.kgroup_bits));
         let (status, value) = match self.store.get(key) {
-            Some(value) if wants_value => (Status::Done, &value[..]),
+            _ if let Some(page) = &page => (Status::Done, &page[..]),
+            Some(item) if wants_value => (Status::Done, item.value()),
             Some(_) => (Status::Done, &[][..]),
             None => (Status::NotFound, &[][..]),
         };
@@ -50,6 +55,11 @@ impl Replies<'_> {
         self.counters.reads_refused += 1;
         self.out.push_back((switch, packets::reply(request, Operation::ReadReply, self.slot, status, [key, &[]])));
     }
+}
+
+/// Of a SCAN.
+pub(super) fn cursor_of(request: &Request, key: &[u8]) -> Option<Cursor> {
+    if request.flags & FLAG_SCAN == 0 { None } else { Cursor::from_bytes(key) }
 }
 
 /// The address for a direct reply, if one is allowed. Leader-only reads are excluded: the switch must confirm that the session is
@@ -77,7 +87,7 @@ fn for_client(request: &Request) -> Request {
         index: 0.into(),
         client: Address::new_zeroed(),
         replicas: 0,
-        flags: request.flags & (FLAG_EXISTS | FLAG_DIRECT),
+        flags: request.flags & (FLAGS_KEPT | FLAG_DIRECT),
         ..*request
     };
     if !planted(187) {

@@ -1,7 +1,9 @@
 //! Full disks. A full disk keeps a reserve for deletes, reads and elections. Other writes are refused while no majority of the disks has
 //! room.
 
+use super::entry::What;
 use super::peer_messages::{OwnMessage, PeerMessage};
+use super::writes::Arrived;
 use super::{Event, Replica};
 use midflight_endpoint::{Lane, Nanos};
 use midflight_wire::store::Command;
@@ -10,9 +12,13 @@ use std::collections::BTreeMap;
 /// The reserve has room for the snapshot of a store up to this size.
 const SMALL_STORE: usize = 4 << 20;
 
-/// Whether a WRITE may use the reserve: deletes make room, and need a client id.
-pub(super) fn may_use_reserve(command: Option<Command>) -> bool {
-    matches!(command, Some(Command::Delete | Command::Open))
+/// Whether a WRITE may use the reserve: what removes a key makes room, and needs a client id.
+pub(super) fn may_use_reserve(arrived: &Arrived<'_>) -> bool {
+    match arrived.write.command() {
+        Some(Command::Open) => true,
+        Some(_) => What::of(arrived.write, arrived.key, arrived.arguments).is_some_and(|what| what.removes()),
+        None => false,
+    }
 }
 
 #[derive(Default)]

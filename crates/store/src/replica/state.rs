@@ -49,12 +49,16 @@ impl State {
                 self.time = self.time.max(time);
                 self.clients.open(index, self.time, source)
             }
+            Record::Write(_, write) if write.is_expiry() => {
+                self.time = self.time.max(write.time);
+                self.store.apply(write.what, self.time)
+            }
             Record::Write(_, write) => {
                 let ClientWrite { client, number, time, what } = write;
                 self.time = self.time.max(time);
                 match self.clients.knows(client, number) {
                     Known::New => {
-                        let outcome = self.store.apply(what);
+                        let outcome = self.store.apply(what, self.time);
                         self.clients.ran(client, number, self.time, outcome.clone());
                         outcome
                     }
@@ -82,6 +86,7 @@ mod tests {
     use super::*;
     use crate::replica::clients::Source;
     use crate::replica::entry::What;
+    use crate::replica::item::Item;
 
     fn config() -> ReplicaConfig {
         ReplicaConfig::new(1, 1, 1, Vec::new(), Vec::new(), 1)
@@ -112,7 +117,7 @@ mod tests {
         let first = write(1, What::Incr { key: b"a", by: 1 });
         assert_eq!(state.apply(2, first.clone()), Outcome::done(1i64.to_be_bytes().to_vec()));
         assert_eq!(state.apply(3, first), Outcome::done(1i64.to_be_bytes().to_vec()), "the stored reply");
-        assert_eq!(state.store.get(b"a").map(|value| &value[..]), Some(&b"1"[..]));
+        assert_eq!(state.store.get(b"a").map(Item::value), Some(&b"1"[..]));
         let unknown = write(2, What::Delete { key: b"a" });
         assert_eq!(state.apply(4, unknown).status, Status::UnknownClient);
         assert_eq!(state.store.keys(), 1, "it did nothing");

@@ -1,34 +1,54 @@
-//! The data: keys and values.
+//! The data: keys, values and when they expire.
 //!
 //! A snapshot must neither stop the store nor double its memory. So a hash divides the keys into shards, which a snapshot shares; a shard
 //! is copied at its first write after the snapshot began. The hash is seeded per replica, so that an attacker cannot fill one shard. (The
 //! hash of key groups would not do: its braces put many keys together.)
 
 use super::entry::What;
+use super::item::{Item, NEVER};
 use bytes::Bytes;
-use midflight_wire::store::{DATA_MAX, Status};
-use std::collections::BTreeMap;
+use midflight_wire::PACKET_MAX;
+use midflight_wire::store::{Cursor, DATA_MAX, PageWriter, Request, Status, scan_order};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 /// log2 of the shards. With a million keys a shard has 250; copying it takes about ten microseconds.
 const SHARD_BITS: u32 = 12;
-const CLEARED_AT_ONCE: usize = 32;
+const SHARDS_CLEARED_AT_ONCE: usize = 32;
+const SORTED_CLEARED_AT_ONCE: usize = 4096;
+/// A reply has the cursor too.
+const PAGE_BYTES: usize = PACKET_MAX - size_of::<Request>() - size_of::<Cursor>();
 const KEY_OVERHEAD: usize = 96;
+/// Of a key that expires.
+const EXPIRY_OVERHEAD: usize = 64;
 
 /// Sorted, so that the order is the same in each replica and run.
-pub(super) type Shard = BTreeMap<Bytes, Bytes>;
+pub(super) type Shard = BTreeSet<Item>;
+
+/// Items, and a number by which they are sorted.
+type Sorted = BTreeSet<(u64, Item)>;
+
+#[derive(Clone, Debug, Default)]
+struct Discarded {
+    shards: Vec<Arc<Shard>>,
+    sorted: Vec<Sorted>,
+}
 
 /// Keys and values. A clone shares them until either changes.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     shards: Vec<Arc<Shard>>,
     seed: u64,
+    /// What expires, the next first.
+    expiring: Sorted,
+    /// In the order of a scan.
+    in_order: Sorted,
     keys: usize,
     bytes: usize,
     bytes_max: usize,
-    /// Shards to free. Freeing a million keys at once would stop the replica for too long.
-    discarded: Vec<Arc<Shard>>,
+    /// To free. Freeing a million keys at once would stop the replica for too long.
+    discarded: Discarded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +69,16 @@ impl Outcome {
 
 impl Store {
     pub(super) fn new(bytes_max: usize, seed: u64) -> Self {
-        Self { shards: no_shards(), seed, keys: 0, bytes: 0, bytes_max, discarded: Vec::new() }
+        Self {
+            shards: no_shards(),
+            seed,
+            expiring: BTreeSet::new(),
+            in_order: BTreeSet::new(),
+            keys: 0,
+            bytes: 0,
+            bytes_max,
+            discarded: Discarded::default(),
+        }
     }
 
     fn shard_of(&self, key: &[u8]) -> usize {
@@ -59,8 +88,40 @@ impl Store {
         (hasher.finish() >> (64 - SHARD_BITS)) as usize
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Bytes> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Item> {
         self.shards[self.shard_of(key)].get(key)
+    }
+
+    /// A page of a key group, from a cursor on.
+    pub(super) fn scan(&self, from: Cursor, kgroup_bits: u8) -> Vec<u8> {
+        let mut page = PageWriter::new(PAGE_BYTES);
+        let group = u64::from(from.hash()) << u32::from(kgroup_bits) >> 32;
+        let next_group = (group + 1) << 32 >> u32::from(kgroup_bits) << 32; // 0 after the last
+        let first = (from.order(), Item::new(b"", b"", NEVER));
+        let (mut order, mut passed) = (from.order(), 0);
+        for (of_key, item) in self.in_order.range(first..) {
+            if next_group > 0 && *of_key >= next_group {
+                break;
+            }
+            if *of_key != order {
+                (order, passed) = (*of_key, 0);
+            }
+            let is_behind = order == from.order() && passed < from.skip();
+            if !is_behind && !page.add(item.key()) {
+                return page.finish(Some(Cursor::new(order, passed)), self.keys as u64);
+            }
+            passed = passed.saturating_add(1);
+        }
+        page.finish((next_group > 0).then(|| Cursor::new(next_group, 0)), self.keys as u64)
+    }
+
+    fn value(&self, key: &[u8]) -> Option<&[u8]> {
+        self.get(key).map(Item::value)
+    }
+
+    /// When keys expire, the first first. Then they exist until a write removes them.
+    pub(super) fn expiring(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.expiring.iter().map(|(at, item)| (*at, item.key()))
     }
 
     pub(super) fn keys(&self) -> usize {
@@ -78,112 +139,158 @@ impl Store {
     pub(super) fn flush(&mut self) {
         let shards = std::mem::replace(&mut self.shards, no_shards());
         self.discard(shards);
+        let sorted = [&mut self.expiring, &mut self.in_order].map(std::mem::take);
+        self.discarded.sorted.extend(sorted);
         (self.keys, self.bytes) = (0, 0);
     }
 
     /// Leaves shards for [`clear_up`](Self::clear_up) to free.
     pub(super) fn discard(&mut self, shards: Vec<Arc<Shard>>) {
-        self.discarded.extend(shards.into_iter().filter(|shard| !shard.is_empty()));
+        self.discarded.shards.extend(shards.into_iter().filter(|shard| !shard.is_empty()));
     }
 
     pub(super) fn replace(&mut self, former: Self) {
         self.discard(former.shards);
-        self.discard(former.discarded);
+        self.discard(former.discarded.shards);
+        self.discarded.sorted.extend([former.expiring, former.in_order]);
+        self.discarded.sorted.extend(former.discarded.sorted);
     }
 
-    /// Frees some discarded shards. Returns whether more remain.
+    /// Frees some of what is discarded. Returns whether more remains.
     pub(super) fn clear_up(&mut self) -> bool {
-        let rest = self.discarded.len().saturating_sub(CLEARED_AT_ONCE);
-        self.discarded.truncate(rest);
-        rest > 0
+        let Discarded { shards, sorted } = &mut self.discarded;
+        let rest = shards.len().saturating_sub(SHARDS_CLEARED_AT_ONCE);
+        shards.truncate(rest);
+        if let Some(last) = sorted.last_mut() {
+            (0..SORTED_CLEARED_AT_ONCE).for_each(|_| drop(last.pop_first()));
+        }
+        sorted.pop_if(|last| last.is_empty());
+        rest > 0 || !sorted.is_empty()
     }
 
     pub(super) fn has_room(&self) -> bool {
         self.bytes <= self.bytes_max
     }
 
-    pub(super) fn apply(&mut self, what: What<'_>) -> Outcome {
+    /// `time` is the store's.
+    pub(super) fn apply(&mut self, what: What<'_>, time: u64) -> Outcome {
         match what {
-            What::Put { key, value } => self.put(key, value, Outcome::plain(Status::Done)),
+            What::Put { key, value } => plain(self.put(key, value, NEVER)),
             What::Delete { key } => self.delete(key),
             What::Cas { key, expected, value } => match self.get(key) {
                 None => Outcome::plain(Status::NotFound),
-                Some(present) if present == expected => self.put(key, value, Outcome::plain(Status::Done)),
-                Some(present) => Outcome { status: Status::Conflict, value: present.clone() },
+                Some(item) if item.value() == expected => {
+                    let expires = item.expires();
+                    plain(self.put(key, value, expires))
+                }
+                Some(item) => conflict(item),
             },
             What::Incr { key, by } => self.incr(key, by),
             What::Create { key, value } => match self.get(key) {
-                None => self.put(key, value, Outcome::plain(Status::Done)),
-                Some(present) => Outcome { status: Status::Conflict, value: present.clone() },
+                None => plain(self.put(key, value, NEVER)),
+                Some(item) => conflict(item),
             },
+            What::Update { key, update } => self.update(key, &update, time),
         }
     }
 
-    /// A missing key counts as 0. Values are decimal, as in Redis; the answer has eight bytes.
-    fn incr(&mut self, key: &[u8], by: i64) -> Outcome {
-        let present = match self.get(key) {
+    /// The sum; a missing key counts as 0. Values are decimal, as in Redis.
+    pub(super) fn sum(&self, key: &[u8], by: i64) -> Result<i64, Status> {
+        let present = match self.value(key) {
             None => Some(0),
             Some(value) => std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok()),
         };
-        match present.and_then(|number| number.checked_add(by)) {
-            None => Outcome::plain(Status::NotANumber),
-            Some(sum) => {
-                let text = sum.to_string();
-                self.put(key, text.as_bytes(), Outcome::done(sum.to_be_bytes().to_vec()))
-            }
+        present.and_then(|number| number.checked_add(by)).ok_or(Status::NotANumber)
+    }
+
+    fn incr(&mut self, key: &[u8], by: i64) -> Outcome {
+        let expires = self.get(key).map_or(NEVER, Item::expires);
+        let sum = match self.sum(key, by) {
+            Ok(sum) => sum,
+            Err(status) => return Outcome::plain(status),
+        };
+        match self.put(key, sum.to_string().as_bytes(), expires) {
+            Ok(()) => Outcome::done(sum.to_be_bytes().to_vec()),
+            Err(status) => Outcome::plain(status),
         }
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8], done: Outcome) -> Outcome {
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8], expires: u64) -> Result<(), Status> {
         if key.len() + value.len() > DATA_MAX {
-            return Outcome::plain(Status::TooLarge);
+            return Err(Status::TooLarge);
         }
-        let before = self.get(key).map(|value| cost(key, value));
-        let bytes = self.bytes - before.unwrap_or(0) + cost(key, value);
+        let item = Item::new(key, value, expires);
+        let before = self.get(key).map_or(0, cost);
+        let bytes = self.bytes - before + cost(&item);
         if bytes > self.bytes_max && bytes > self.bytes {
-            return Outcome::plain(Status::Full);
+            return Err(Status::Full);
         }
-        self.bytes = bytes;
-        self.keys += usize::from(before.is_none());
-        self.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
-        done
+        self.insert(item);
+        Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) -> Outcome {
+        Outcome::plain(if self.remove(key) { Status::Done } else { Status::NotFound })
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
         if self.get(key).is_none() {
-            return Outcome::plain(Status::NotFound); // avoids copying the shard
+            return false; // avoids copying the shard
         }
         let shard = self.shard_of(key);
-        if let Some(value) = Arc::make_mut(&mut self.shards[shard]).remove(key) {
-            self.bytes -= cost(key, &value);
-            self.keys -= 1;
-        }
-        Outcome::plain(Status::Done)
+        let former = Arc::make_mut(&mut self.shards[shard]).take(key);
+        self.forget(former)
     }
 
-    fn insert(&mut self, key: Bytes, value: Bytes) {
-        let shard = self.shard_of(&key);
-        Arc::make_mut(&mut self.shards[shard]).insert(key, value);
-    }
-
-    pub(super) fn restore(&mut self, key: &[u8], value: &[u8]) {
+    fn insert(&mut self, item: Item) {
+        let shard = self.shard_of(item.key());
+        let former = Arc::make_mut(&mut self.shards[shard]).replace(item.clone());
+        self.forget(former);
         self.keys += 1;
-        self.bytes += cost(key, value);
-        self.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        self.bytes += cost(&item);
+        self.in_order.insert((scan_order(item.key()), item.clone()));
+        if item.expires() != NEVER {
+            self.expiring.insert((item.expires(), item));
+        }
     }
+
+    fn forget(&mut self, item: Option<Item>) -> bool {
+        let Some(item) = item else { return false };
+        self.keys -= 1;
+        self.bytes -= cost(&item);
+        self.in_order.remove(&(scan_order(item.key()), item.clone()));
+        if item.expires() != NEVER {
+            self.expiring.remove(&(item.expires(), item));
+        }
+        true
+    }
+
+    pub(super) fn restore(&mut self, key: &[u8], value: &[u8], expires: u64) {
+        self.insert(Item::new(key, value, expires));
+    }
+}
+
+fn plain(put: Result<(), Status>) -> Outcome {
+    Outcome::plain(put.err().unwrap_or(Status::Done))
+}
+
+fn conflict(item: &Item) -> Outcome {
+    Outcome { status: Status::Conflict, value: Bytes::copy_from_slice(item.value()) }
 }
 
 fn no_shards() -> Vec<Arc<Shard>> {
     vec![Arc::default(); 1 << SHARD_BITS]
 }
 
-fn cost(key: &[u8], value: &[u8]) -> usize {
-    key.len() + value.len() + KEY_OVERHEAD
+fn cost(item: &Item) -> usize {
+    let expiry = if item.expires() == NEVER { 0 } else { EXPIRY_OVERHEAD };
+    item.key().len() + item.value().len() + KEY_OVERHEAD + expiry
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use midflight_wire::store::Page;
 
     fn store() -> Store {
         Store::new(1 << 20, 1)
@@ -194,26 +301,26 @@ mod tests {
     }
 
     fn put(store: &mut Store, key: &str, value: &str) -> Status {
-        store.apply(What::Put { key: key.as_bytes(), value: value.as_bytes() }).status
+        store.apply(What::Put { key: key.as_bytes(), value: value.as_bytes() }, 0).status
     }
 
     #[test]
     fn commands_say_what_they_found() {
         let mut store = store();
-        assert_eq!(store.apply(What::Delete { key: b"a" }).status, Status::NotFound);
-        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"", value: b"1" }).status, Status::NotFound);
+        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::NotFound);
+        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"", value: b"1" }, 0).status, Status::NotFound);
         assert_eq!(put(&mut store, "a", "one"), Status::Done);
-        let conflict = store.apply(What::Cas { key: b"a", expected: b"two", value: b"3" });
+        let conflict = store.apply(What::Cas { key: b"a", expected: b"two", value: b"3" }, 0);
         assert_eq!((conflict.status, &conflict.value[..]), (Status::Conflict, &b"one"[..]));
-        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"one", value: b"3" }).status, Status::Done);
-        assert_eq!(store.apply(What::Incr { key: b"a", by: -5 }), number(-2));
-        assert_eq!(store.apply(What::Incr { key: b"b", by: i64::MAX }), number(i64::MAX));
-        assert_eq!(store.apply(What::Incr { key: b"b", by: 1 }).status, Status::NotANumber);
+        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"one", value: b"3" }, 0).status, Status::Done);
+        assert_eq!(store.apply(What::Incr { key: b"a", by: -5 }, 0), number(-2));
+        assert_eq!(store.apply(What::Incr { key: b"b", by: i64::MAX }, 0), number(i64::MAX));
+        assert_eq!(store.apply(What::Incr { key: b"b", by: 1 }, 0).status, Status::NotANumber);
         let create = What::Create { key: b"c", value: b"new" };
-        assert_eq!(store.apply(create).status, Status::Done);
-        assert_eq!(store.apply(create), Outcome { status: Status::Conflict, value: "new".into() });
-        assert_eq!(store.apply(What::Delete { key: b"a" }).status, Status::Done);
-        assert_eq!((store.get(b"a"), store.keys()), (None, 2));
+        assert_eq!(store.apply(create, 0).status, Status::Done);
+        assert_eq!(store.apply(create, 0), Outcome { status: Status::Conflict, value: "new".into() });
+        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::Done);
+        assert_eq!((store.value(b"a"), store.keys()), (None, 2));
     }
 
     #[test]
@@ -224,11 +331,60 @@ mod tests {
         }
         assert_eq!(put(&mut store, "d", "12345"), Status::Full);
         assert_eq!(put(&mut store, "c", "1"), Status::Done, "it gets smaller");
-        assert_eq!(store.apply(What::Delete { key: b"a" }).status, Status::Done);
+        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::Done);
         assert_eq!(put(&mut store, "d", "12345"), Status::Done);
         let long = "x".repeat(DATA_MAX);
         assert_eq!(put(&mut store, "d", &long), Status::TooLarge);
-        assert_eq!(store.get(b"d").map(|value| &value[..]), Some(&b"12345"[..]), "nothing is half done");
+        assert_eq!(store.value(b"d"), Some(&b"12345"[..]), "nothing is half done");
+    }
+
+    fn scan(store: &Store, kgroup_bits: u8) -> (Vec<String>, usize) {
+        let (mut cursor, mut keys, mut pages) = (Cursor::default(), Vec::new(), 0);
+        loop {
+            let page = Page::parse(&store.scan(cursor, kgroup_bits)).expect("a page");
+            assert_eq!(page.all, store.keys() as u64);
+            keys.extend(page.keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()));
+            pages += 1;
+            let Some(next) = page.next else { return (keys, pages) };
+            assert!(next > cursor, "{next:?} after {cursor:?}");
+            cursor = next;
+        }
+    }
+
+    #[test]
+    fn a_scan_finds_each_key_once_in_the_order_of_groups() {
+        let mut store = store();
+        let long = |number: usize| format!("{{tag}}{number}{}", "x".repeat(900));
+        let mut all: Vec<String> = (0..500).map(|number| format!("key {number}")).collect();
+        all.extend((0..4).map(long));
+        for key in &all {
+            put(&mut store, key, "");
+            put(&mut store, key, "again");
+        }
+        put(&mut store, "gone", "");
+        store.apply(What::Delete { key: b"gone" }, 0);
+        all.sort_by_key(|key| scan_order(key.as_bytes()));
+        for (bits, groups) in [(0, 1), (1, 2), (12, 4096)] {
+            let (keys, pages) = scan(&store, bits);
+            assert_eq!(keys, all);
+            assert!(pages > groups && pages < groups + 20, "{pages} pages of {groups} groups");
+        }
+        assert_eq!(scan(&Store::new(1, 1), 12), (Vec::new(), 4096));
+    }
+
+    #[test]
+    fn a_page_that_ends_among_keys_of_one_order_goes_on_behind_them() {
+        let mut store = store();
+        let order = 5 << 32 | 7;
+        let item = |number: u8| Item::new(&[number; 500], b"", NEVER);
+        store.in_order.extend((1..=5).map(|number| (order, item(number))));
+        let (mut cursor, mut found) = (Cursor::new(5 << 32, 0), Vec::new());
+        while cursor.hash() == 5 {
+            let page = Page::parse(&store.scan(cursor, 32)).expect("a page");
+            found.extend(page.keys.iter().map(|key| key[0]));
+            cursor = page.next.expect("there are more groups");
+        }
+        assert_eq!(found, [1, 2, 3, 4, 5]);
     }
 
     #[test]
@@ -237,8 +393,8 @@ mod tests {
         put(&mut store, "a", "1");
         let before = store.clone();
         put(&mut store, "a", "2");
-        store.apply(What::Delete { key: b"a" });
-        assert_eq!(before.get(b"a").map(|value| &value[..]), Some(&b"1"[..]));
-        assert_eq!(store.get(b"a"), None);
+        store.apply(What::Delete { key: b"a" }, 0);
+        assert_eq!(before.value(b"a"), Some(&b"1"[..]));
+        assert_eq!(store.value(b"a"), None);
     }
 }

@@ -39,13 +39,14 @@ pub struct ReplicaTimes {
 
 impl ReplicaTimes {
     /// Commands of WRITEs, with their names.
-    pub const COMMANDS: [(Command, &str); 6] = [
+    pub const COMMANDS: [(Command, &str); 7] = [
         (Command::Open, "open"),
         (Command::Put, "put"),
         (Command::Delete, "delete"),
         (Command::Cas, "cas"),
         (Command::Incr, "incr"),
         (Command::Create, "create"),
+        (Command::Update, "update"),
     ];
 
     pub(super) fn wrote(&mut self, command: Command, took: Nanos) {

@@ -168,15 +168,18 @@ impl Writes {
         if key.len() + arguments.len() > DATA_MAX {
             return Err(Status::TooLarge);
         }
+        let record = ClientWrite { client, number, time, what };
+        if record.is_expiry() {
+            return self.propose(node, &Record::Write(request.seq.get(), record));
+        }
         let is_new = state.clients.knows(client, number) == super::clients::Known::New;
         if !is_new || self.in_log.get(&client).is_some_and(|&last| last >= number) {
             return Ok(Answer::Lookup { client, number });
         }
-        if !bounds.has_room && !may_use_reserve(write.command()) {
+        if !bounds.has_room && !may_use_reserve(arrived) {
             return Err(Status::DiskFull);
         }
-        let answer =
-            self.propose(node, &Record::Write(request.seq.get(), ClientWrite { client, number, time, what }))?;
+        let answer = self.propose(node, &Record::Write(request.seq.get(), record))?;
         self.in_log.insert(client, number);
         Ok(answer)
     }

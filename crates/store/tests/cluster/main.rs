@@ -6,6 +6,7 @@ mod attacks;
 mod balance;
 mod changes;
 mod direct;
+mod expiry;
 mod followers;
 mod founding;
 mod full_disk;

@@ -2,7 +2,7 @@
 
 use super::Operation;
 use crate::{Address, Header};
-use zerocopy::byteorder::network_endian::{U16, U32, U64};
+use zerocopy::byteorder::network_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
@@ -38,10 +38,46 @@ layout! {
         pub client: U64,
         /// Increases with each write of the client; a repeat has the same (R3).
         pub number: U64,
-        /// Of CAS, in bytes.
+        /// Of CAS and UPDATE, in bytes.
         pub expected_length: U32,
         pub command: u8,
         pub reserved: [u8; 3],
+    }
+
+    /// First argument of UPDATE; the expected value and the new one follow.
+    pub struct Update {
+        /// Milliseconds until the key expires.
+        pub after: U64,
+        pub addend: I64,
+        pub condition: u8,
+        pub change: u8,
+        pub expiry: u8,
+        pub flags: u8,
+        pub reserved: [u8; 4],
+    }
+
+    /// First part of a reply to UPDATE; the value before may follow.
+    pub struct Updated {
+        /// Milliseconds until the key expires; all bits set: it does not, or does not exist.
+        pub left: U64,
+        /// The sum, or the length of the value afterwards.
+        pub number: I64,
+        /// 1: the key existed before.
+        pub existed: u8,
+        pub reserved: [u8; 7],
+    }
+
+    /// First part of a reply to SCAN; for each key its length and its bytes follow.
+    pub struct Scanned {
+        /// Order of the keys where the next page begins.
+        pub next: U64,
+        /// Keys of the whole store.
+        pub all: U64,
+        /// Keys of this order that are behind it.
+        pub skip: U16,
+        /// 1: this was the last page.
+        pub is_last: u8,
+        pub reserved: [u8; 5],
     }
 
     /// replica → switch: asks for the set's incarnation and the switch's time.

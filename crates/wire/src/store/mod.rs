@@ -1,15 +1,17 @@
 //! The packet formats of the store.
 //!
 //! [`layout`](Request) has the structures of `dataplane/include/midflight/store_wire.h`. [`parse`] reads a datagram into a
-//! [`Packet`]. [`key_hash`] is the fixed mapping of keys.
+//! [`Packet`]. [`key_hash`] is the fixed mapping of keys. `scan` has the pages of a SCAN.
 
 mod hash;
 mod layout;
 mod parse;
+mod scan;
 
 pub use hash::{hashed_part, key_hash};
 pub use layout::*;
 pub use parse::{Packet, parse};
+pub use scan::{Cursor, Page, PageWriter, scan_order};
 
 /// Replicas of a set; a bitmap has one bit for each.
 pub const REPLICAS_MAX: usize = 8;
@@ -32,6 +34,12 @@ pub const FLAG_DIRECT: u8 = 8;
 pub const FLAG_OFFERS_DIRECT: u8 = 16;
 /// `flags`, set by the client: every switch that answered it recently had no session.
 pub const FLAG_UNSERVED: u8 = 32;
+/// `flags`, set by the client: a SCAN, whose key is a [`Cursor`].
+pub const FLAG_SCAN: u8 = 64;
+/// `flags` of a client that reach the replica, and return with its reply.
+pub const FLAGS_KEPT: u8 = FLAG_EXISTS | FLAG_SCAN;
+/// `flags` of an [`Update`]: the reply has the value before.
+pub const UPDATE_RETURNS_VALUE: u8 = 1;
 /// Bytes of key and arguments together in a WRITE. A written value thus fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 
@@ -62,9 +70,9 @@ codes! {
         Done = 0,
         /// The key does not exist.
         NotFound = 1,
-        /// CAS and CREATE: the key has another value, which follows.
+        /// CAS and CREATE: the key has another value, which follows. UPDATE: its condition does not hold.
         Conflict = 2,
-        /// INCR: the value or the sum is not a 64-bit number.
+        /// INCR and UPDATE: the value or the sum is not a 64-bit number.
         NotANumber = 3,
         /// From the switch: repeat the request with this cookie.
         Cookie = 4,
@@ -112,5 +120,53 @@ codes! {
         Incr = 5,
         /// Sets the value of a key that does not exist.
         Create = 6,
+        /// Changes value and expiry if a condition holds.
+        Update = 7,
+    }
+
+    /// `condition` of an [`Update`].
+    ConditionCode {
+        /// None.
+        Always = 0,
+        /// The key does not exist.
+        Absent = 1,
+        /// The key exists.
+        Present = 2,
+        /// The key has the expected value, which follows.
+        Equals = 3,
+        /// The key has expired.
+        Due = 4,
+        /// The key exists and does not expire.
+        Lasting = 5,
+        /// The key exists and expires.
+        Expiring = 6,
+        /// The key would expire later than it does.
+        Later = 7,
+        /// The key would expire earlier than it does.
+        Earlier = 8,
+    }
+
+    /// `change` of an [`Update`].
+    ChangeCode {
+        /// The value stays.
+        Keep = 0,
+        /// The value is replaced by the last argument.
+        Set = 1,
+        /// The last argument is appended.
+        Append = 2,
+        /// The key is removed.
+        Remove = 3,
+        /// `addend` is added.
+        Add = 4,
+    }
+
+    /// `expiry` of an [`Update`].
+    ExpiryCode {
+        /// The expiry stays.
+        Keep = 0,
+        /// The key does not expire.
+        Never = 1,
+        /// The key expires `after` milliseconds from now.
+        After = 2,
     }
 }

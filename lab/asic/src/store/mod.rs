@@ -15,7 +15,7 @@ use midflight_dataplane::{Datagram, Out};
 use midflight_endpoint::Nanos;
 use midflight_rmt::store::{Answer, Config, Cut, Did, Group, Kind, Passing, Store};
 use midflight_rmt::{Machine, Refusal, Target};
-use midflight_wire::store::{FLAG_EXISTS, NO_SLOT, Operation, Packet, Request, Status};
+use midflight_wire::store::{FLAGS_KEPT, NO_SLOT, Operation, Packet, Request, Status};
 use midflight_wire::{Address, Header, Version};
 use set::Set;
 use std::net::SocketAddr;
@@ -307,7 +307,7 @@ fn answer(request: &Request, status: Status) -> Request {
         replicas: 0,
         slot: NO_SLOT,
         status: status as u8,
-        flags: request.flags & FLAG_EXISTS,
+        flags: request.flags & FLAGS_KEPT,
         ..*request
     }
 }

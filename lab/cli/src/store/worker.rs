@@ -165,6 +165,7 @@ fn operation(name: &str, call: &Call) -> Operation {
         Call::Cas(expected, new) => Operation::Cas { key, expected: bytes(expected), new: bytes(new) },
         Call::Create(value) => Operation::Create { key, value: bytes(value) },
         Call::Incr(by) => Operation::Incr { key, by: *by },
+        Call::Expire(_) => unreachable!("the load lets nothing expire"),
     }
 }
 
@@ -176,6 +177,7 @@ fn seen(answer: Answer) -> Outcome {
         Answer::Existed(existed) => Outcome::Existed(existed),
         Answer::Conflict { present } => Outcome::Conflict(text(&present)),
         Answer::Number(sum) => Outcome::Number(sum),
+        Answer::Updated(_) | Answer::Page(_) => unreachable!("the load neither updates nor scans"),
     }
 }
 

@@ -4,13 +4,18 @@ use super::StoreEvent;
 use super::late::{Late, Lateness, TOKENS};
 use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_store::client::{Client, Event, Operation, OperationKey};
+use midflight_store::client::{Change, Client, Condition, Cursor, Event, Expiry, Operation, OperationKey, Update};
+use midflight_wire::store::scan_order;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::any::Any;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+
+/// Share of updates among writes.
+const UPDATES: f64 = 0.3;
+const EXPIRES_AFTER_MS: std::ops::Range<u64> = 1..200;
 
 /// What workers do.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,11 +88,38 @@ impl ClientActor {
         self.workers.len()
     }
 
+    /// Sometimes an update instead that does the same, mostly to a key that expires soon.
     fn draw(&mut self) -> Operation {
+        let operation = self.draw_plain();
+        let random = &mut self.random;
+        if !operation.is_write() || !random.random_bool(UPDATES) {
+            return operation;
+        }
+        let expiry = match random.random_range(0..4) {
+            0 => Expiry::Keep,
+            1 => Expiry::Never,
+            _ => Expiry::After(random.random_range(EXPIRES_AFTER_MS)),
+        };
+        let key = operation.key().to_vec();
+        let (condition, change) = match operation {
+            Operation::Put { value, .. } => (Condition::Always, Change::Set(value)),
+            Operation::Cas { expected, new, .. } => (Condition::Equals(expected), Change::Set(new)),
+            Operation::Create { value, .. } => (Condition::Absent, Change::Set(value)),
+            // A counter that expires would be removed at a value that is unknown here.
+            other => return other,
+        };
+        Operation::Update { key, update: Update { condition, change, expiry, returns: true } }
+    }
+
+    fn draw_plain(&mut self) -> Operation {
         let random = &mut self.random;
         let key = self.load.keys[random.random_range(0..self.load.keys.len())].clone().into_bytes();
         if random.random_bool(self.work.reads) {
-            return if random.random_bool(0.9) { Operation::Get { key } } else { Operation::Exists { key } };
+            return match random.random_range(0..10) {
+                0 => Operation::Exists { key },
+                1 => Operation::Scan { from: Cursor::new(scan_order(&key), 0) },
+                _ => Operation::Get { key },
+            };
         }
         self.values += 1;
         // Every third key is a counter.

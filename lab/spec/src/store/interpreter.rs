@@ -10,7 +10,8 @@ use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::store::{NewSet, Policy, ReplyCheck, SetOrder, Stats, StoreConfig, StoreProgram, Verdict};
 use midflight_dataplane::{Cookies, Datagram, Out};
 use midflight_wire::store::{
-    EndSession, FLAG_DIRECT, FLAG_EXISTS, Heartbeat, Hello, Operation, Packet, Replica, Request, Status, Write, parse,
+    EndSession, FLAG_DIRECT, FLAG_EXISTS, FLAG_SCAN, Heartbeat, Hello, Operation, Packet, Replica, Request, Status,
+    Write, parse,
 };
 use midflight_wire::{Header, packet};
 use std::collections::BTreeMap;
@@ -159,7 +160,7 @@ impl<E: Engine<Program = StoreProgram>> Stage<'_, E> {
             hash: self.bytes.pick(&HASHES).into(),
             set: self.set().into(),
             key_length: (key.len() as u16).into(),
-            flags: self.bytes.pick(&[FLAG_DIRECT, FLAG_DIRECT, FLAG_EXISTS, 255]),
+            flags: self.bytes.pick(&[FLAG_DIRECT, FLAG_DIRECT, FLAG_EXISTS, FLAG_SCAN, 255]),
             ..Request::new(if is_write { Operation::Write } else { Operation::Read })
         };
         request.client.ip[..8].copy_from_slice(&self.cookies.give(cookie_at, 0, from).to_be_bytes());

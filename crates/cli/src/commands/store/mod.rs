@@ -19,9 +19,11 @@ EXAMPLES
   midflight store incr visits 5
   midflight store cas greeting hello 'good day'  only if it is hello
   midflight store create lock me                 only if there is no such key
+  midflight store put session 17 --ttl 30s       gone after 30 seconds
   midflight store put photo - < photo.bin        the value as it is on stdin
   midflight store get --raw photo > photo.bin    without a line's end behind it
   midflight store get --escaped 'a\\x00b'        a key of any bytes
+  midflight store scan user:                     the keys that begin with user:
   midflight store status                         the replicas of this machine
 
 docs/store.md says what is promised, and how to run a store on several machines.
@@ -53,6 +55,12 @@ enum Command {
     Incr(operations::Incr),
     /// Whether there is such a key
     Exists(operations::Exists),
+    /// Print how long a key lives
+    Ttl(operations::Ttl),
+    /// Change how long a key lives
+    Expire(operations::Expire),
+    /// Print the keys, in no order
+    Scan(operations::Scan),
     /// Let Redis' clients use the store
     Serve(serve::Args),
     /// Show how replicas are
@@ -74,6 +82,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Create(args) => args.run(),
         Command::Incr(args) => args.run(),
         Command::Exists(args) => args.run(),
+        Command::Ttl(args) => args.run(),
+        Command::Expire(args) => args.run(),
+        Command::Scan(args) => args.run(),
         Command::Serve(args) => serve::run(args),
         Command::Status(args) => status::run(args),
         Command::Members(args) => members::run(args),

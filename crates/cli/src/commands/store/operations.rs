@@ -1,23 +1,26 @@
-//! `midflight store get|put|del|cas|incr|exists`: one operation.
+//! `midflight store get|put|del|cas|create|incr|exists|ttl|expire`: one operation.
 
 use super::escape;
 use crate::one_key::{self, of_json};
 use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
 use midflight_host::Error;
-use midflight_host::store::{self, StoreClient};
+use midflight_host::store::{self, Condition, Expiry, StoreClient, Update};
 use midflight_terminal::store::WhichStore;
 use midflight_terminal::units::thousands;
-use midflight_terminal::usage;
+use midflight_terminal::{stdout, usage};
 use midflight_wire::store::DATA_MAX;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Refuses a longer value instead of cutting it.
 const STDIN_MAX: u64 = 64 << 10;
+/// Keys are printed in pieces of this size.
+const LINES_BYTES: usize = 64 << 10;
 
 /// The options of each.
 #[derive(ClapArgs)]
@@ -103,6 +106,9 @@ pub(super) struct Put {
     /// The value; "-" reads it from stdin
     #[arg(allow_hyphen_values = true)]
     value: OsString,
+    /// The key expires after this time, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
+    ttl: Option<Duration>,
     #[command(flatten)]
     common: Common,
 }
@@ -110,7 +116,12 @@ pub(super) struct Put {
 impl Put {
     pub(super) fn run(&self) -> Result<ExitCode> {
         let (key, value) = (self.common.bytes(&self.key)?, self.common.value(&self.value)?);
-        self.common.client()?.put(key, value).map_err(of_write)?;
+        let client = self.common.client()?;
+        match self.ttl {
+            Some(ttl) => client.put_for(key, value, ttl),
+            None => client.put(key, value),
+        }
+        .map_err(of_write)?;
         self.common.print(true, b"", &json!({ "done": true }))
     }
 }
@@ -214,6 +225,96 @@ impl Exists {
             return self.common.print(true, b"", &json!({ "found": true }));
         }
         self.common.not_found()
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Ttl {
+    /// Which key
+    key: OsString,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Ttl {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        let updated = self.common.client()?.update(key, Update::default())?;
+        if !updated.existed {
+            return self.common.not_found();
+        }
+        let left = updated.expires_in.map(Duration::from_millis);
+        let text = left.map_or("never\n".into(), |left| format!("{left:?}\n"));
+        self.common.print(true, text.as_bytes(), &json!({ "found": true, "expires_in_ms": updated.expires_in }))
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Expire {
+    /// Which key
+    key: OsString,
+    /// After this time, such as 30s; or "never"
+    #[arg(value_name = "DURATION", value_parser = expiry)]
+    expiry: Expiry,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn expiry(argument: &str) -> Result<Expiry, String> {
+    if argument == "never" { Ok(Expiry::Never) } else { usage::duration(argument).map(Expiry::of) }
+}
+
+impl Expire {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let key = self.common.bytes(&self.key)?;
+        let update = Update { condition: Condition::Present, expiry: self.expiry, ..Update::default() };
+        if self.common.client()?.update(key, update).map_err(of_write)?.done {
+            return self.common.print(true, b"", &json!({ "found": true }));
+        }
+        self.common.not_found()
+    }
+}
+
+#[derive(ClapArgs)]
+pub(super) struct Scan {
+    /// What the keys begin with; default: all
+    #[arg(default_value = "")]
+    prefix: OsString,
+    /// Only how many there are
+    #[arg(long)]
+    count: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Scan {
+    pub(super) fn run(&self) -> Result<ExitCode> {
+        let prefix = self.common.bytes(&self.prefix)?;
+        let client = self.common.client()?;
+        let (mut count, mut lines) = (0_u64, Vec::new());
+        for key in client.scan() {
+            let key = key?;
+            if !key.starts_with(&prefix) {
+                continue;
+            }
+            count += 1;
+            if self.count {
+                continue;
+            }
+            match self.common.json {
+                true => lines.extend_from_slice(of_json(&key).to_string().as_bytes()),
+                false => lines.extend_from_slice(&self.common.shown(&key)),
+            }
+            lines.push(b'\n');
+            if lines.len() >= LINES_BYTES {
+                stdout::print_bytes(&std::mem::take(&mut lines))?;
+            }
+        }
+        if self.count {
+            lines = format!("{count}\n").into_bytes();
+        }
+        stdout::print_bytes(&lines)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the commands do. A command on several keys is one operation for each key, not one for all.
 
-use super::super::{Answer, Cas, Operation, StoreClient, StoreError, answers};
+use super::super::{Answer, Change, Condition, Expiry, Operation, StoreClient, StoreError, Update, Updated, answers};
+use super::options::{self, Clock, MILLISECONDS, SECONDS, UNIX_MILLISECONDS, UNIX_SECONDS};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
@@ -43,13 +44,18 @@ impl Service for Commands {
             "TYPE" => self.one(call, false, |store, key| async move {
                 Ok(Reply::Simple(if store.has(key).await? { "string" } else { "none" }))
             }),
-            // Nothing expires.
-            "TTL" | "PTTL" | "EXPIRETIME" | "PEXPIRETIME" => self.one(call, false, |store, key| async move {
-                Ok(Reply::Integer(if store.has(key).await? { -1 } else { -2 }))
+            "TTL" => self.ttl(call, SECONDS),
+            "PTTL" => self.ttl(call, MILLISECONDS),
+            "EXPIRETIME" => self.ttl(call, UNIX_SECONDS),
+            "PEXPIRETIME" => self.ttl(call, UNIX_MILLISECONDS),
+            "EXPIRE" => self.expire(call, SECONDS),
+            "PEXPIRE" => self.expire(call, MILLISECONDS),
+            "EXPIREAT" => self.expire(call, UNIX_SECONDS),
+            "PEXPIREAT" => self.expire(call, UNIX_MILLISECONDS),
+            "PERSIST" => call.exactly().map(|[key]| {
+                let lasts = Update { condition: Condition::Expiring, expiry: Expiry::Never, ..Update::default() };
+                self.update(key, lasts, |updated| one_if(updated.done))
             }),
-            "PERSIST" => {
-                self.one(call, false, |store, key| async move { store.has(key).await.map(|_| Reply::Integer(0)) })
-            }
             "MGET" => {
                 self.each(call, false, |store, key| async move { store.value(key).await.map(bulk) }, Reply::Array)
             }
@@ -58,17 +64,24 @@ impl Service for Commands {
                 self.each(call, true, |store, key| async move { store.remove(key).await.map(one_if) }, sum)
             }
             "SET" => self.set(call),
+            "SETEX" => self.set_for(call, SECONDS),
+            "PSETEX" => self.set_for(call, MILLISECONDS),
             "SETNX" => call.exactly().map(|[key, value]| {
-                self.task(key.clone(), true, move |store| async move {
-                    Ok(one_if(store.create_at(&key, &value).await?.is_none()))
-                })
+                let new = Update { condition: Condition::Absent, ..set(&value) };
+                self.update(key, new, |updated| one_if(updated.done))
             }),
             "GETSET" => call.exactly().map(|[key, value]| {
-                self.task(key.clone(), true, move |store| async move { store.swap(&key, &value).await.map(bulk) })
+                self.update(key, Update { returns: true, ..set(&value) }, |updated| bulk(updated.value))
             }),
+            "GETDEL" => call.exactly().map(|[key]| {
+                let remove = Update { change: Change::Remove, returns: true, ..Update::default() };
+                self.update(key, remove, |updated| bulk(updated.value))
+            }),
+            "GETEX" => self.get_and_expire(call),
             "MSET" => self.set_many(call),
             "APPEND" => call.exactly().map(|[key, tail]| {
-                self.task(key.clone(), true, move |store| async move { store.append(&key, &tail).await })
+                let append = Update { change: Change::Append(tail.to_vec()), ..Update::default() };
+                self.update(key, append, |updated| Reply::Integer(updated.number))
             }),
             "INCR" => call.exactly().map(|[key]| self.add(key, 1)),
             "DECR" => call.exactly().map(|[key]| self.add(key, -1)),
@@ -77,13 +90,17 @@ impl Service for Commands {
                 let by = number(&by)?.checked_neg().ok_or_else(|| Reply::error("decrement would overflow"))?;
                 Ok(self.add(key, by))
             }),
-            _ => return None,
+            _ => return self.on_all_keys(call),
         })
     }
 }
 
 fn put(key: &Bytes, value: &Bytes) -> Operation {
     Operation::Put { key: key.to_vec(), value: value.to_vec() }
+}
+
+fn set(value: &Bytes) -> Update {
+    Update { change: Change::Set(value.to_vec()), expiry: Expiry::Never, ..Update::default() }
 }
 
 fn bulk(value: Option<Vec<u8>>) -> Reply {
@@ -115,35 +132,6 @@ fn failed_in_part(error: &Error) -> Reply {
     Reply::Error(format!("{text}; some of the keys may have been written"))
 }
 
-/// Conditions of SET.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Conditions {
-    is_new: bool,
-    exists: bool,
-    /// Reply with the value before.
-    gets: bool,
-}
-
-impl Conditions {
-    fn of(options: &[Bytes]) -> Result<Self, Reply> {
-        let mut conditions = Self::default();
-        for option in options {
-            match option.to_ascii_uppercase().as_slice() {
-                b"NX" => conditions.is_new = true,
-                b"XX" => conditions.exists = true,
-                b"GET" => conditions.gets = true,
-                // Nothing expires.
-                b"KEEPTTL" => {}
-                b"EX" | b"PX" | b"EXAT" | b"PXAT" => {
-                    return Err(Reply::error("this store has no expiry: SET without EX, PX, EXAT and PXAT"));
-                }
-                _ => return Err(Reply::error("syntax error")),
-            }
-        }
-        if conditions.is_new && conditions.exists { Err(Reply::error("syntax error")) } else { Ok(conditions) }
-    }
-}
-
 impl Commands {
     fn task<F>(self: &Arc<Self>, key: Bytes, writes: bool, run: impl FnOnce(Arc<Self>) -> F + Send + 'static) -> Task
     where
@@ -152,7 +140,7 @@ impl Commands {
         self.task_of(vec![key], writes, run)
     }
 
-    fn task_of<F>(
+    pub(super) fn task_of<F>(
         self: &Arc<Self>,
         keys: Vec<Bytes>,
         writes: bool,
@@ -199,10 +187,64 @@ impl Commands {
         }))
     }
 
+    /// A command that updates its key.
+    fn update(
+        self: &Arc<Self>,
+        key: Bytes,
+        update: Update,
+        reply: impl FnOnce(Updated) -> Reply + Send + 'static,
+    ) -> Task {
+        self.task(key.clone(), true, move |store| async move {
+            store.answer(Operation::Update { key: key.into(), update }).await.map(answers::updated).map(reply)
+        })
+    }
+
     fn set(self: &Arc<Self>, call: &Call) -> Result<Task, Reply> {
         let ([key, value], options) = call.at_least()?;
-        let conditions = Conditions::of(options)?;
-        Ok(self.task(key.clone(), true, move |store| async move { store.set_if(&key, &value, conditions).await }))
+        let update = options::set(call, &value, options)?;
+        if update == set(&value) {
+            return Ok(self.task(key.clone(), true, move |store| async move {
+                store.put_at(&key, &value).await.map(|()| Reply::OK)
+            }));
+        }
+        let gets = update.returns;
+        Ok(self.update(key, update, move |updated| match updated {
+            Updated { value, .. } if gets => bulk(value),
+            Updated { done: true, .. } => Reply::OK,
+            _ => Reply::Null,
+        }))
+    }
+
+    fn set_for(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
+        let [key, time, value] = call.exactly()?;
+        let update = Update { expiry: options::expiry(call, clock, &time)?, ..set(&value) };
+        Ok(self.update(key, update, |_| Reply::OK))
+    }
+
+    fn get_and_expire(self: &Arc<Self>, call: &Call) -> Result<Task, Reply> {
+        let ([key], options) = call.at_least()?;
+        Ok(match options::get_and_expire(call, options)? {
+            Some(update) => self.update(key, update, |updated| bulk(updated.value)),
+            None => self.task(key.clone(), false, |store| async move { store.value(key).await.map(bulk) }),
+        })
+    }
+
+    fn expire(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
+        let ([key, time], options) = call.at_least()?;
+        let update = options::expire(call, clock, &time, options)?;
+        Ok(self.update(key, update, |updated| one_if(updated.done)))
+    }
+
+    /// What is left changes with time, so it is asked in the log, as a write.
+    fn ttl(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
+        let [key] = call.exactly()?;
+        Ok(self.update(key, Update::default(), move |updated| {
+            Reply::Integer(match updated {
+                Updated { existed: false, .. } => -2,
+                Updated { expires_in: None, .. } => -1,
+                Updated { expires_in: Some(left), .. } => clock.show(left),
+            })
+        }))
     }
 
     fn set_many(self: &Arc<Self>, call: &Call) -> Result<Task, Reply> {
@@ -233,7 +275,7 @@ impl Commands {
         })
     }
 
-    async fn answer(&self, operation: Operation) -> Result<Answer, Error> {
+    pub(super) async fn answer(&self, operation: Operation) -> Result<Answer, Error> {
         let permit = Arc::clone(&self.room).acquire_owned().await;
         let answer = self.store.submit(operation)?;
         // A task of its own: if the connection breaks, the permit must last until the operation has ended.
@@ -253,72 +295,11 @@ impl Commands {
         self.answer(Operation::Exists { key: key.into() }).await.map(answers::existed)
     }
 
-    async fn remove(&self, key: Bytes) -> Result<bool, Error> {
+    pub(super) async fn remove(&self, key: Bytes) -> Result<bool, Error> {
         self.answer(Operation::Delete { key: key.into() }).await.map(answers::existed)
     }
 
     async fn put_at(&self, key: &Bytes, value: &Bytes) -> Result<(), Error> {
         self.answer(put(key, value)).await.map(answers::put)
-    }
-
-    /// Returns the value that is there.
-    async fn create_at(&self, key: &Bytes, value: &Bytes) -> Result<Option<Vec<u8>>, Error> {
-        self.answer(Operation::Create { key: key.to_vec(), value: value.to_vec() }).await.map(answers::create)
-    }
-
-    /// Whether the value was the expected one, and has been replaced.
-    async fn cas_at(&self, key: &Bytes, expected: Vec<u8>, new: Vec<u8>) -> Result<bool, Error> {
-        let answer = self.answer(Operation::Cas { key: key.to_vec(), expected, new }).await?;
-        Ok(answers::cas(answer) == Cas::Done)
-    }
-
-    async fn set_if(&self, key: &Bytes, value: &Bytes, conditions: Conditions) -> Outcome {
-        match conditions {
-            Conditions { is_new: true, gets, .. } => Ok(match self.create_at(key, value).await? {
-                None if gets => Reply::Null,
-                None => Reply::OK,
-                Some(present) if gets => Reply::Bulk(present.into()),
-                Some(_) => Reply::Null,
-            }),
-            Conditions { exists: true, gets, .. } => {
-                let before = self.replace(key, |_| value.to_vec()).await?;
-                Ok(if gets { bulk(before) } else { before.map_or(Reply::Null, |_| Reply::OK) })
-            }
-            Conditions { gets: true, .. } => self.swap(key, value).await.map(bulk),
-            Conditions { .. } => self.put_at(key, value).await.map(|()| Reply::OK),
-        }
-    }
-
-    /// Replaces a value that is there, by compare-and-swap, until no other write comes between. Returns the one before.
-    async fn replace(&self, key: &Bytes, new: impl Fn(&[u8]) -> Vec<u8> + Send) -> Result<Option<Vec<u8>>, Error> {
-        loop {
-            let Some(present) = self.value(key.clone()).await? else { return Ok(None) };
-            if self.cas_at(key, present.clone(), new(&present)).await? {
-                return Ok(Some(present));
-            }
-        }
-    }
-
-    /// Sets the value; returns the one before.
-    async fn swap(&self, key: &Bytes, value: &Bytes) -> Result<Option<Vec<u8>>, Error> {
-        loop {
-            if let Some(before) = self.replace(key, |_| value.to_vec()).await? {
-                return Ok(Some(before));
-            }
-            if self.create_at(key, value).await?.is_none() {
-                return Ok(None);
-            }
-        }
-    }
-
-    async fn append(&self, key: &Bytes, tail: &Bytes) -> Outcome {
-        loop {
-            if let Some(before) = self.replace(key, |present| [present, tail].concat()).await? {
-                return Ok(Reply::Integer((before.len() + tail.len()) as i64));
-            }
-            if self.create_at(key, tail).await?.is_none() {
-                return Ok(Reply::Integer(tail.len() as i64));
-            }
-        }
     }
 }

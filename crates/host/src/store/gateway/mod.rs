@@ -1,8 +1,10 @@
 //! A gateway for Redis' clients: RESP over TCP, in front of a client of the store.
 //!
-//! Its thread, `mf-gateway`, has all connections; `commands` says what each command does.
+//! Its thread, `mf-gateway`, has all connections; `commands` and `keys` say what each command does, `options` what its options mean.
 
 mod commands;
+mod keys;
+mod options;
 
 use super::StoreClient;
 use crate::background::{Background, runtime};

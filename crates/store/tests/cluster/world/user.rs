@@ -2,7 +2,9 @@
 
 use super::{NETWORK, SET, What, World, switch, user};
 use midflight_endpoint::{MS, Nanos};
-use midflight_wire::store::{Command, FLAG_DIRECT, FLAG_UNSERVED, Operation, Request, Status, Write, key_hash};
+use midflight_wire::store::{
+    ChangeCode, Command, ExpiryCode, FLAG_DIRECT, FLAG_UNSERVED, Operation, Request, Status, Update, Write, key_hash,
+};
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -104,6 +106,15 @@ impl World {
     /// Sends a write without waiting for its answer.
     pub(crate) fn begin_write(&mut self, at: u8, client: u64, number: u64, command: Command, key: &str, value: &[u8]) {
         self.send(at, &write_request(client, number, command, key, value));
+    }
+
+    /// Sets a value that expires after some milliseconds.
+    pub(crate) fn put_for(&mut self, at: u8, client: u64, number: u64, key: &str, value: &[u8], ms: u64) {
+        let mut update = Update::new_zeroed();
+        update.after = ms.into();
+        (update.change, update.expiry) = (ChangeCode::Set.into(), ExpiryCode::After.into());
+        let answer = self.write(at, client, number, Command::Update, key, &[update.as_bytes(), value].concat());
+        assert!(matches!(answer, Some((Status::Done, _))), "{answer:?}");
     }
 
     pub(crate) fn open(&mut self, at: u8) -> u64 {

@@ -4,15 +4,18 @@ use super::rules::*;
 use super::trace;
 use super::trial::Party;
 use crate::check::{self, CheckReport, Checked, Places, Recent, Trace, holds};
-use crate::store::{StoreEvent, SwitchActor};
+use crate::store::{Load, StoreEvent, SwitchActor};
 use crate::{Actor, Happening, NodeId};
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_spec::store::history::{Call, History, Outcome, Record};
-use midflight_store::client::{Answer, Operation, OperationKey, StoreError};
+use midflight_store::client::{
+    Answer, Change, Condition, Cursor, Expiry, Operation, OperationKey, Page, StoreError, Update, Updated,
+};
 use midflight_store::replica::Event;
-use midflight_wire::store::{Packet, parse};
+use midflight_wire::store::{Packet, parse, scan_order};
 use std::any::Any;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Walks the core's structures once in this many turns of switches; more would dominate a run's time.
 const SOUND_EVERY: u32 = 32;
@@ -22,7 +25,9 @@ const SOUND_EVERY: u32 = 32;
 pub struct Findings {
     pub(super) history: History,
     report: CheckReport,
+    load: Rc<Load>,
     open: HashMap<(NodeId, OperationKey), usize>,
+    scans: HashMap<(NodeId, OperationKey), (Nanos, Cursor)>,
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
     recent: Recent,
@@ -31,11 +36,13 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(places: Places<Party>, traced: bool, recent: Recent) -> Self {
+    pub(super) fn new(load: Rc<Load>, places: Places<Party>, traced: bool, recent: Recent) -> Self {
         Self {
             history: History::default(),
             report: CheckReport::new(traced.then(|| Trace::new(places.names()))),
+            load,
             open: HashMap::new(),
+            scans: HashMap::new(),
             passed: None,
             places,
             recent,
@@ -44,12 +51,12 @@ impl Findings {
     }
 
     pub(super) fn open(&self) -> usize {
-        self.open.len()
+        self.open.len() + self.scans.len()
     }
 
     /// A FLUSHDB may take effect at any time from now on, or never.
-    pub(super) fn flushed(&mut self, at: Nanos, keys: &[String]) {
-        for key in keys {
+    pub(super) fn flushed(&mut self, at: Nanos) {
+        for key in &self.load.keys {
             self.history.operations.push(Record {
                 process: u64::MAX,
                 call: Call::Delete,
@@ -77,22 +84,56 @@ impl Findings {
     }
 
     fn begun(&mut self, at: Nanos, node: NodeId, key: OperationKey, operation: &Operation) {
+        if let Operation::Scan { from } = operation {
+            self.scans.insert((node, key), (at, *from));
+            return;
+        }
         self.open.insert((node, key), self.history.operations.len());
-        self.history.operations.push(Record {
+        let record = Record {
             process: node.index() as u64,
             call: call(operation),
             key: text(operation.key()),
             result: None,
             start_ns: at,
             end_ns: None,
-        });
+        };
+        if let Some((value, ms)) = expiring(operation) {
+            // Clocks of replicas drift by less than a tenth.
+            let start_ns = at + ms * MS * 9 / 10;
+            let expires = Record { process: u64::MAX, call: Call::Expire(text(value)), start_ns, ..record.clone() };
+            self.history.operations.push(record);
+            self.history.operations.push(expires);
+        } else {
+            self.history.operations.push(record);
+        }
     }
 
     fn ended(&mut self, at: Nanos, node: NodeId, key: OperationKey, outcome: &Result<Answer, StoreError>) {
+        if let Some((begun, from)) = self.scans.remove(&(node, key)) {
+            return if let Ok(Answer::Page(page)) = outcome {
+                self.scanned(begun, at, node, from, page)
+            };
+        }
         let Some(place) = self.open.remove(&(node, key)) else { return };
         let record = &mut self.history.operations[place];
         record.result = result(outcome);
         record.end_ns = record.result.is_some().then_some(at);
+    }
+
+    /// A page shows for each key of its part of the order whether it exists.
+    fn scanned(&mut self, begun: Nanos, at: Nanos, node: NodeId, from: Cursor, page: &Page) {
+        let end = page.next.map_or(u64::MAX, |next| next.order());
+        for key in self.load.keys.iter().filter(|key| (from.order()..end).contains(&scan_order(key.as_bytes()))) {
+            let is_there = page.keys.iter().any(|found| found == key.as_bytes());
+            self.history.operations.push(Record {
+                process: node.index() as u64,
+                call: Call::Exists,
+                key: key.clone(),
+                result: Some(Outcome::Existed(is_there)),
+                start_ns: begun,
+                end_ns: Some(at),
+            });
+        }
     }
 
     /// R7: no client learns the epoch, with which it could answer as a replica.
@@ -137,6 +178,27 @@ fn call(operation: &Operation) -> Call {
         Operation::Cas { expected, new, .. } => Call::Cas(text(expected), text(new)),
         Operation::Create { value, .. } => Call::Create(text(value)),
         Operation::Incr { by, .. } => Call::Incr(*by),
+        Operation::Scan { .. } => unreachable!("its keys are recorded one by one"),
+        Operation::Update { update: Update { condition, change, .. }, .. } => match (condition, change) {
+            (Condition::Equals(expected), Change::Set(value)) => Call::Cas(text(expected), text(value)),
+            (Condition::Absent, Change::Set(value)) => Call::Create(text(value)),
+            (Condition::Always, Change::Set(value)) => Call::Put(text(value)),
+            other => unreachable!("no client draws {other:?}"),
+        },
+    }
+}
+
+/// The value that it lets expire, and after how many milliseconds at the earliest.
+fn expiring(operation: &Operation) -> Option<(&[u8], u64)> {
+    match operation {
+        Operation::Update { update: Update { change: Change::Set(value), expiry, .. }, .. } => match expiry {
+            Expiry::After(ms) => Some((value, *ms)),
+            // Of the value before.
+            Expiry::Keep => Some((value, 0)),
+            Expiry::Never => None,
+        },
+        Operation::Cas { new, .. } => Some((new, 0)),
+        _ => None,
     }
 }
 
@@ -149,6 +211,10 @@ fn result(outcome: &Result<Answer, StoreError>) -> Option<Outcome> {
         Ok(Answer::Existed(existed)) => Outcome::Existed(*existed),
         Ok(Answer::Conflict { present }) => Outcome::Conflict(text(present)),
         Ok(Answer::Number(number)) => Outcome::Number(*number),
+        Ok(Answer::Updated(Updated { done: true, .. })) => Outcome::Done,
+        Ok(Answer::Updated(Updated { value: Some(present), .. })) => Outcome::Conflict(text(present)),
+        Ok(Answer::Updated(_)) => Outcome::NotFound,
+        Ok(Answer::Page(_)) => unreachable!("its keys are recorded one by one"),
         Err(StoreError::NotANumber) => Outcome::NotANumber,
         Err(failure) if failure.is_unknown() => return None,
         Err(_) => Outcome::Failed,
@@ -187,6 +253,7 @@ impl check::Findings for Findings {
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked {
         if let Happening::Crashed { node } = *happening {
             self.open.retain(|(client, _), _| *client != node);
+            self.scans.retain(|(client, _), _| *client != node);
         }
         happening.of().map_or(Ok(()), |(node, event)| self.event(at, *node, event))
     }

@@ -51,4 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(189, "voter-without-data", "crates/store/src/replica/founding.rs", 1500),
     Mutant::new(195, "own-disk-not-awaited", "crates/store/src/replica/node/mod.rs", 1500),
     Mutant::new(196, "applied-uncommitted", "crates/store/src/replica/node/mod.rs", 1500),
+    Mutant::new(197, "removes-what-is-not-due", "crates/store/src/replica/expiry.rs", 1500),
+    Mutant::new(198, "due-by-own-time", "crates/store/src/replica/drive.rs", 1500),
+    Mutant::new(199, "expired-around-the-switch", "crates/store/src/replica/expiry.rs", 1500),
 ];

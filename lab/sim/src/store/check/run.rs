@@ -79,7 +79,7 @@ impl Subject for StoreSubject {
             .with(Party::Client, &clients);
         let recent = add_attacker(trial, &mut world, CRAFT);
         rogue::add(trial, &mut world, &load, &at);
-        let findings = Findings::new(places.clone(), traced, recent);
+        let findings = Findings::new(Rc::clone(&load), places.clone(), traced, recent);
         Self { run: TrialRun::new(trial, world, places, findings), load, set }
     }
 
@@ -112,7 +112,7 @@ impl Subject for StoreSubject {
             FaultKind::Leave { replica, .. } => return self.leave(*replica),
             FaultKind::Flush => {
                 let now = self.run.world.now();
-                self.run.findings().flushed(now, &self.load.keys);
+                self.run.findings().flushed(now);
                 self.ask_leader(Order::Flush);
             }
             // It knows its times.

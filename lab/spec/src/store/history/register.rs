@@ -20,6 +20,8 @@ pub enum Call {
     Create(String),
     /// Adds to it; a missing value counts as 0.
     Incr(i64),
+    /// The store removes it if it is this one, because it has expired. The result is unknown.
+    Expire(String),
 }
 
 /// What a client saw.
@@ -65,7 +67,7 @@ impl Call {
         match self {
             Self::Put(_) => false,
             Self::Delete => outcome.is_some(),
-            Self::Get | Self::Exists | Self::Cas(..) | Self::Create(_) | Self::Incr(_) => true,
+            Self::Get | Self::Exists | Self::Cas(..) | Self::Create(_) | Self::Incr(_) | Self::Expire(_) => true,
         }
     }
 
@@ -78,6 +80,7 @@ impl Call {
             Self::Cas(..) => matches!(outcome, Done | NotFound | Conflict(_) | Failed),
             Self::Create(_) => matches!(outcome, Done | Conflict(_) | Failed),
             Self::Incr(_) => matches!(outcome, Number(_) | NotANumber | Failed),
+            Self::Expire(_) => false,
         }
     }
 
@@ -94,6 +97,8 @@ impl Call {
             (Self::Cas(..), None) => (Outcome::NotFound, None),
             (Self::Cas(expected, new), Some(value)) if value == expected => (Outcome::Done, Some(new.clone())),
             (Self::Cas(..) | Self::Create(_), Some(value)) => (Outcome::Conflict(value.into()), same()),
+            (Self::Expire(expired), Some(value)) if value == expired => (Outcome::Done, None),
+            (Self::Expire(_), _) => (Outcome::NotFound, same()),
             (Self::Incr(by), _) => {
                 match value.unwrap_or("0").parse::<i64>().ok().and_then(|old| old.checked_add(*by)) {
                     Some(sum) => (Outcome::Number(sum), Some(sum.to_string())),

@@ -61,14 +61,14 @@ fn kinds(records: &[&Record], unknown: Vec<usize>) -> Vec<Vec<usize>> {
     kinds
 }
 
-/// The values that results and CAS distinguish.
+/// The values that results, CAS and expiry distinguish.
 fn told_values<'a>(records: &[&'a Record]) -> HashSet<&'a str> {
     let results = records.iter().filter_map(|record| match &record.result {
         Some(Outcome::Value(value) | Outcome::Conflict(value)) => Some(value.as_str()),
         _ => None,
     });
     let expected = records.iter().filter_map(|record| match &record.call {
-        Call::Cas(expected, _) => Some(expected.as_str()),
+        Call::Cas(expected, _) | Call::Expire(expected) => Some(expected.as_str()),
         _ => None,
     });
     results.chain(expected).collect()

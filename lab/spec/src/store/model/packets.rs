@@ -3,7 +3,7 @@
 use super::set::Set;
 use midflight_dataplane::Datagram;
 use midflight_dataplane::store::Verdict;
-use midflight_wire::store::{FLAG_EXISTS, NO_SLOT, Operation, Request, Status};
+use midflight_wire::store::{FLAGS_KEPT, NO_SLOT, Operation, Request, Status};
 use midflight_wire::{Address, Header, MAGIC, PACKET_MAX, Reject, VERSION, VERSION_OPERATION, Version};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -40,7 +40,7 @@ pub(super) fn for_client(request: &Request) -> Request {
         index: 0.into(),
         client: Address::new_zeroed(),
         replicas: 0,
-        flags: request.flags & FLAG_EXISTS,
+        flags: request.flags & FLAGS_KEPT,
         ..*request
     };
     seen.header.epoch = 0.into();

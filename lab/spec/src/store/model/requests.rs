@@ -5,7 +5,7 @@ use super::set::{Kgroup, Session, Set};
 use super::{IDENTITY, Model};
 use midflight_dataplane::store::{ReplyCheck, SetStats, Verdict};
 use midflight_wire::store::{
-    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_UNSERVED, NO_SLOT, Operation, Request, Status,
+    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_LEADER_ONLY, FLAG_UNSERVED, FLAGS_KEPT, NO_SLOT, Operation, Request, Status,
 };
 use zerocopy::IntoBytes;
 
@@ -49,7 +49,7 @@ fn stamped(set: &Set, session: &Session, request: &Request, slot: u8, flags: u8)
         replicas: 0,
         slot,
         status: 0,
-        flags: request.flags & FLAG_EXISTS | flags,
+        flags: request.flags & FLAGS_KEPT | flags,
         ..*request
     };
     request.header.epoch = set.epoch().into();
