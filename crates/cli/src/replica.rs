@@ -12,6 +12,7 @@ use midflight_control::store::{
     ReplicaAnswer, ReplicaName, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable, ToReplica, socket_path,
 };
 use midflight_control::watch::{Looking, Observer};
+use midflight_host::store::backup;
 use midflight_host::store::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -79,6 +80,11 @@ fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -
         ReplicaRequest::Remove(id) => ReplicaOrder::Remove(id),
         ReplicaRequest::Transfer(to) => ReplicaOrder::Transfer(to),
         ReplicaRequest::Flush => ReplicaOrder::Flush,
+        ReplicaRequest::Backup(path) => {
+            let backup = process.backup().map_err(|error| error.to_string())?;
+            let written = backup::write(&backup, &path);
+            return written.map(ReplicaAnswer::Keys).map_err(|error| format!("{}: {error}", path.display()));
+        }
     };
     let done = if matches!(order, ReplicaOrder::Transfer(_)) { ReplicaAnswer::Done } else { ReplicaAnswer::Begun };
     process.order(order).map(|()| done).map_err(|error| error.to_string())

@@ -28,6 +28,8 @@ pub enum ReplicaRequest {
     Transfer(u64),
     /// Deletes all data.
     Flush,
+    /// Writes all data to a new file at this absolute path.
+    Backup(PathBuf),
 }
 
 /// The answer of a replica.
@@ -38,9 +40,14 @@ pub enum ReplicaAnswer {
     Begun,
     /// The request is done.
     Done,
+    /// The backup is written; it has so many keys.
+    Keys(u64),
     /// The status.
     Status(Box<ReplicaStatus>),
 }
+
+/// A store may have several GiB, and its disk may be slow.
+const BACKUP_PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Stands for an unknown store, such as that of `midflight up --store`. No store has this number.
 pub const ANY_CLUSTER: u64 = 0;
@@ -135,8 +142,11 @@ impl SetTable {
         let member = self.member(replica).map_err(AskError::Refused)?;
         let (name, path) = (self.name_of(replica), socket_path(member.address));
         let hand_over = self.timing.promise * HAND_OVER_PROMISES as u32;
-        let has_outcome = matches!(request, ReplicaRequest::Transfer(_));
-        let patience = if has_outcome { PATIENCE + hand_over } else { PATIENCE };
+        let patience = match request {
+            ReplicaRequest::Transfer(_) => PATIENCE + hand_over,
+            ReplicaRequest::Backup(_) => BACKUP_PATIENCE,
+            _ => PATIENCE,
+        };
         let answer = admin::ask(&path, &ToReplica { to: name, request }, patience);
         answer
             .map_err(|source| match source.kind() {

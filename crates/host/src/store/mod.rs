@@ -1,6 +1,7 @@
 //! A client of the store, for any number of threads: blocking operations, and handles to wait for or await.
 
 mod answers;
+pub mod backup;
 mod builder;
 mod client;
 #[cfg(feature = "gateway")]

@@ -3,7 +3,7 @@
 //! - `node`: Raft with a clock: promises, elections, the leader's lease; `members`: member changes;
 //! - `drive`: the turns of a replica; `from_peers`: links to peers and what their messages do; `peer_messages`: encoding of messages;
 //! - `entry`, `state`, `store`, `item`, `updates`, `clients`: log entries, and the state that they add up to;
-//! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent;
+//! - `image`, `snapshots`, `transfer`: snapshots, when they are taken, and how they are sent; `backup`: a copy for an operator;
 //! - `hand_over`, `succession`: moving leadership to another replica;
 //! - `session`: a leader's sessions with switches, and fencing; `presence`: HELLOs of the other replicas; `switches`: which switches answer;
 //! - `received`: datagrams from switches; `packets`: those to switches; `reads`, `writes`, `replies`: requests;
@@ -14,6 +14,7 @@
 //! [`Replica`] combines them: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
 //! ([`midflight_endpoint::Linked`]).
 
+mod backup;
 mod balance;
 mod clients;
 mod config;
@@ -50,6 +51,7 @@ mod transfer;
 mod updates;
 mod writes;
 
+pub use backup::{Backup, BackupItem};
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
 pub use counters::Counters;
 pub use founding::Refusal;

@@ -14,7 +14,8 @@ const NOT_LEADER: u32 = 7;
 const REORDERED: u32 = 8;
 const BEHIND: u32 = 16;
 const LEADER_ONLY: u32 = 1;
-const EXISTS: u32 = 2;
+/// What reaches the replica of a client's `flags`.
+const KEPT: u32 = 2 | 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
@@ -135,7 +136,7 @@ fn differences(b: &mut Builder, f: &Fields) {
         .xor(i.differs[0], f.sid[0], i.sid[0])
         .xor(i.differs[1], f.sid[1], i.sid[1])
         .xor(i.differs[2], f.index_high, i.start_high)
-        .and(f.flags, f.flags, EXISTS);
+        .and(f.flags, f.flags, KEPT);
     b.table(Ingress, 1, "compare")
         .run(&compare)
         .note("0 where the packet's SID, and the upper half of its index, are the session's");

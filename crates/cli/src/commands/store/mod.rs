@@ -1,5 +1,6 @@
 //! `midflight store`: operations on a store, and its administration.
 
+mod backup;
 mod escape;
 mod init;
 mod members;
@@ -63,6 +64,10 @@ enum Command {
     Scan(operations::Scan),
     /// Let Redis' clients use the store
     Serve(serve::Args),
+    /// Write all data to a file
+    Backup(backup::Backup),
+    /// Write the keys of a backup to an empty store
+    Restore(backup::Restore),
     /// Show how replicas are
     Status(status::Args),
     /// Show the members of a set, or change them
@@ -86,6 +91,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Expire(args) => args.run(),
         Command::Scan(args) => args.run(),
         Command::Serve(args) => serve::run(args),
+        Command::Backup(args) => args.run(),
+        Command::Restore(args) => args.run(),
         Command::Status(args) => status::run(args),
         Command::Members(args) => members::run(args),
         Command::Policy(args) => policy::run(args),

@@ -17,7 +17,7 @@ use crate::links::{self, LinkCounters, LinkOptions, Links};
 use crate::socket::busy_poll::BUSY_POLL;
 use crate::socket::{Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
-use midflight_store::replica::{Counters, Replica, ReplicaConfig, ReplicaTimes, StatusReport};
+use midflight_store::replica::{Backup, Counters, Replica, ReplicaConfig, ReplicaTimes, StatusReport};
 use orders::Orders;
 use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -205,6 +205,15 @@ impl ReplicaProcess {
     /// If the replica cannot do it, does not lead, or has ended, or if the lead went to another replica than wanted.
     pub fn order(&self, order: ReplicaOrder) -> Result<(), Error> {
         self.shared.orders.carry_out(order, || self.shared.waker.wake()).map_err(Error::Replica)
+    }
+
+    /// All data of the store, with every write that was acknowledged before.
+    ///
+    /// # Errors
+    ///
+    /// If the replica does not lead, or has ended.
+    pub fn backup(&self) -> Result<Backup, Error> {
+        self.shared.orders.backup(|| self.shared.waker.wake()).map_err(Error::Replica)
     }
 }
 

@@ -1,7 +1,7 @@
 //! An operator's orders. Any thread may give one; the replica's thread carries it out.
 
 use midflight_endpoint::Nanos;
-use midflight_store::replica::{ChangeError, HandOverError, Member, Replica};
+use midflight_store::replica::{Backup, ChangeError, HandOverError, Member, Replica};
 // Unlike crossbeam's channels, these drop queued orders with the receiver, which tells the callers.
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -38,13 +38,20 @@ impl ReplicaOrder {
 
 type Begun = Result<(), ChangeError>;
 
+/// An order, or the wish for a backup, and who waits for it.
 #[derive(Debug)]
-pub(super) struct Orders(SyncSender<(ReplicaOrder, SyncSender<Begun>)>);
+enum Wish {
+    Order(ReplicaOrder, SyncSender<Begun>),
+    Backup(SyncSender<Result<Backup, ChangeError>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Orders(SyncSender<Wish>);
 
 /// Dropping it tells the callers that their orders will not be carried out.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    orders: Receiver<(ReplicaOrder, SyncSender<Begun>)>,
+    orders: Receiver<Wish>,
     /// The caller of a transfer; a replica has one at a time.
     hand_over: Option<SyncSender<Begun>>,
 }
@@ -57,9 +64,21 @@ pub(super) fn queue() -> (Orders, Waiting) {
 impl Orders {
     /// Waits until the order has begun; for a transfer, until its outcome is known.
     pub(super) fn carry_out(&self, order: ReplicaOrder, wake: impl FnOnce()) -> Result<(), String> {
+        self.wait(|reply| Wish::Order(order, reply), wake)
+    }
+
+    pub(super) fn backup(&self, wake: impl FnOnce()) -> Result<Backup, String> {
+        self.wait(Wish::Backup, wake)
+    }
+
+    fn wait<T>(
+        &self,
+        wish: impl FnOnce(SyncSender<Result<T, ChangeError>>) -> Wish,
+        wake: impl FnOnce(),
+    ) -> Result<T, String> {
         let ended = || "the replica has ended".to_owned();
         let (reply, answer) = sync_channel(1);
-        self.0.try_send((order, reply)).map_err(|refused| match refused {
+        self.0.try_send(wish(reply)).map_err(|refused| match refused {
             TrySendError::Full(_) => "too many orders wait already".into(),
             TrySendError::Disconnected(_) => ended(),
         })?;
@@ -70,7 +89,14 @@ impl Orders {
 
 impl Waiting {
     pub(super) fn begin(&mut self, now: Nanos, replica: &mut Replica) {
-        for (order, reply) in self.orders.try_iter() {
+        for wish in self.orders.try_iter() {
+            let (order, reply) = match wish {
+                Wish::Order(order, reply) => (order, reply),
+                Wish::Backup(reply) => {
+                    let _ = reply.try_send(replica.backup(now));
+                    continue;
+                }
+            };
             let has_outcome = order.has_outcome();
             match order.begin(now, replica) {
                 Ok(()) if has_outcome => self.hand_over = Some(reply),
