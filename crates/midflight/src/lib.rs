@@ -91,7 +91,8 @@ pub mod functions {
 /// ```
 pub mod store {
     pub use midflight_host::store::{
-        Answer, Cas, Operation, Reached, StoreBuilder, StoreClient, StoreCounts, StoreError,
+        Answer, Cas, Change, Condition, Cursor, Expiry, Operation, Page, Reached, Scan, StoreBuilder, StoreClient,
+        StoreCounts, StoreError, Update, Updated,
     };
 }
 
