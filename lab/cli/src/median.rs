@@ -7,6 +7,13 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The smallest value that this share of them does not exceed; NaN if empty.
+pub(crate) fn at(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() as f64 * share).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::median;

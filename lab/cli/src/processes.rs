@@ -61,15 +61,23 @@ impl Process {
     }
 
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        Ok(Duration::from_nanos(self.scheduled()?[0]))
+    }
+
+    /// Nanoseconds on a CPU of all threads, nanoseconds of waiting for one, and how often they got one.
+    pub(crate) fn scheduled(&self) -> Result<[u64; 3]> {
         let threads = format!("/proc/{}/task", self.child.id());
-        let mut ns = 0;
+        let mut all = [0; 3];
         for thread in std::fs::read_dir(&threads).with_context(|| format!("cannot read {threads}"))? {
             let path = thread?.path().join("schedstat");
             let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let on_cpu = text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
-            ns += on_cpu.with_context(|| format!("{} has an unknown format", path.display()))?;
+            let mut words = text.split_whitespace().map(|word| word.parse::<u64>().ok());
+            for sum in &mut all {
+                let number = words.next().flatten();
+                *sum += number.with_context(|| format!("{} has an unknown format", path.display()))?;
+            }
         }
-        Ok(Duration::from_nanos(ns))
+        Ok(all)
     }
 
     /// Does nothing if the process has exited.

@@ -117,7 +117,7 @@ fn the_kernel_s_one_core_bounds_what_many_executors_get() {
 fn hosts_that_share_few_cores_wait_for_each_other() {
     let load = || Load::Sw1 { clients: 2, utilisation: 0.5, work: Work::Sleep };
     let median = |shared_cores, wake_ns| {
-        let scheme = Scheme::MidflightKernel(Linux { shared_cores, wake_ns });
+        let scheme = Scheme::MidflightKernel(Linux { shared_cores, wake_ns, measured: None });
         run(&Cell { cluster: Cluster::uniform(10, 6), ..cell(scheme, load()) }).unwrap().delay.median_ms()
     };
     assert!(median(2, None) > 1.5 * median(0, None), "{} and {} ms", median(2, None), median(0, None));

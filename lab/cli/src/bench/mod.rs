@@ -58,7 +58,7 @@ enum Bench {
     Map(How),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
     #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
-    Falcon8(live::Args),
+    Falcon8(live::Falcon8Args),
     /// The papers' figure live, in a lab: decisions a second against executors, beside Sparrow
     #[command(name = "bolt-11", after_help = live::BOLT_11_EXAMPLES)]
     Bolt11(live::Args),
@@ -175,8 +175,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
         Bench::Map(how) => map::run(&how),
-        Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
-        Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
+        Bench::Falcon8(args) => live::run_falcon_8(&args),
+        Bench::Bolt11(args) => live::run(&live::BOLT_11, &args, false),
         Bench::Select(args) => args.run("select", &[], select::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Foreign(args) => foreign::run(&args),

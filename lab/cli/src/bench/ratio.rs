@@ -8,7 +8,7 @@
 //! - A disturbed pair widens the interval: the wrong result is then "the same".
 
 use midflight_papers::findings::Estimate;
-use midflight_terminal::envelope::rounded;
+use midflight_terminal::envelope::{Measure, rounded};
 
 /// A ratio with the ends of its 95 % interval, to three decimals as printed, so that verdicts use the printed numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +31,13 @@ impl Ratio {
         let ratio = |logarithm: f64| rounded(logarithm.exp());
         Some(Self { value: ratio(mean), low: ratio(mean - half_width), high: ratio(mean + half_width) })
     }
+}
+
+/// `NAME` with this end, `.low` and `.high`; nothing if there is no ratio.
+pub(super) fn measures(name: &str, end: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
+    let Some(Ratio { value, low, high }) = Ratio::of(this, other) else { return Vec::new() };
+    let measure = |end: &str, value| Measure::quantity(&format!("{name}{end}"), value, "");
+    vec![measure(end, value), measure(".low", low), measure(".high", high)]
 }
 
 #[cfg(test)]

@@ -118,6 +118,19 @@ pub(crate) struct Unwatched;
 impl Watch for Unwatched {}
 
 impl Gets {
+    /// Each get's nanoseconds since the start, client of so many, and key.
+    pub(crate) fn drawn(&self, clients: usize) -> impl Iterator<Item = (u64, usize, u32)> + '_ {
+        let mut random = Pcg64::seed_from_u64(self.seed);
+        let end = (self.warm_up + self.measured).as_nanos() as u64;
+        let mut at = 0.0;
+        let next = move || {
+            let gap: f64 = Exp1.sample(&mut random);
+            at += gap * 1e9 / self.rate;
+            (at as u64, random.random_range(0..clients), self.keys.draw(&mut random))
+        };
+        std::iter::repeat_with(next).take_while(move |(due, ..)| *due < end)
+    }
+
     pub(crate) fn run(&self, clients: &[CacheClient], stop: &AtomicBool, watch: &dyn Watch) -> Result<Measured> {
         let run = Run {
             gets: self,
@@ -158,21 +171,14 @@ impl Run<'_> {
     fn generate(&self, sender: &Sender<Completed>) -> Result<Measured> {
         let _ended = Ended(&self.begun);
         let (mut measured, gets) = (Measured::new()?, self.gets);
-        let mut random = Pcg64::seed_from_u64(gets.seed);
         let pacer = Pacer::new(self.stop);
         let (begin, end) = (gets.warm_up.as_nanos() as u64, (gets.warm_up + gets.measured).as_nanos() as u64);
-        let (mut at, mut last) = (0.0, 0);
-        loop {
-            let gap: f64 = Exp1.sample(&mut random);
-            at += gap * 1e9 / gets.rate;
-            let due = at as u64;
-            let (client, key) = (random.random_range(0..self.clients.len()), gets.keys.draw(&mut random));
-            if due >= end {
-                last = end;
+        let mut last = end;
+        for (due, client, key) in gets.drawn(self.clients.len()) {
+            let Some(late_ns) = pacer.wait(self.origin_ns + due) else {
+                last = due;
                 break;
-            }
-            let Some(late_ns) = pacer.wait(self.origin_ns + due) else { break };
-            last = due;
+            };
             let is_measured = due >= begin;
             if is_measured {
                 measured.late_ns.saturating_record(late_ns.max(1));

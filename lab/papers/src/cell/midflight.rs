@@ -3,6 +3,7 @@
 
 use super::closed::Closed;
 use super::dealer::{Hand, deal};
+use super::machine::process;
 use super::site::{Site, Ways};
 use super::sparrow::run_out;
 use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Linux, Meter, Pipelined, Sample};
@@ -16,7 +17,7 @@ use midflight_sim::tasks::executor::ExecutorActor;
 use midflight_sim::tasks::switch::{Origin, Switch};
 use midflight_sim::tasks::{TaskEvent, nodes};
 use midflight_sim::{Actor, Birth, Wake};
-use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
+use midflight_sim::{Context, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
 use midflight_wire::tasks::TaskInfo;
@@ -46,7 +47,7 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
         CellEngine::Soft | CellEngine::Server | CellEngine::Asic(_) => Site::papers(),
     };
     let hardware = Hardware { topology: Topology::racks(cell.cluster.shards), ..site.hardware() };
-    let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
+    let mut world = World::with_hardware(cell.seed, site.faults(), &hardware);
     let switches = switches(cell, engine, &site, &tally, &mut world)?;
     let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
     let mut groups = vec![0; switches.len()];
@@ -136,6 +137,8 @@ fn switches(
         CellEngine::Soft => None,
     };
     let server = matches!(engine, CellEngine::Server);
+    let machine = site.machine().filter(|_| site.measured().is_some_and(|measured| measured.is_process));
+    let jitter = site.measured().map(|measured| Nanos::from(measured.jitter_ns));
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let room = |least: u32, wanted: u32| wanted.saturating_mul(2).clamp(least, 1 << 20);
     let default = TasksConfig::default();
@@ -144,20 +147,23 @@ fn switches(
     Tasks::new(&config, 1, 0).map_err(|error| CellError::Bad(format!("cluster: {error}")))?;
     let mut nodes = Vec::new();
     for shard in 0..cell.cluster.shards {
-        let place = if server {
-            Place::Host(world.add_host(HostConfig { rack: shard, ..site.host() }))
+        let place = if server || jitter.is_some() {
+            let receive_jitter = jitter.unwrap_or(site.host().receive_jitter);
+            Place::Host(world.add_host(HostConfig { rack: shard, receive_jitter, ..site.host() }))
         } else {
             Place::Switch(shard)
         };
+        let machine = machine.clone();
         let node = world.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
                 let (epoch, secret) = (birth.random.random_range(1..=u32::MAX), birth.random.random());
                 let switch = Switch::new(Origin { config, epoch, secret }).expect("checked above");
-                match cost {
+                let switch = match cost {
                     Some(cost) => Box::new(Costed { switch, cost }) as Box<dyn Actor>,
                     None => Box::new(switch),
-                }
+                };
+                process(machine.as_ref(), switch)
             }),
         );
         nodes.push(node);
@@ -173,6 +179,7 @@ fn executors(
     world: &mut World,
     groups: &mut Vec<usize>,
 ) -> Result<(), CellError> {
+    let late = site.measured().map_or(0, |measured| measured.late_ns.into());
     let mut number = 0;
     for (group, g) in cell.cluster.groups.iter().enumerate() {
         for _ in 0..g.nodes {
@@ -185,13 +192,14 @@ fn executors(
                 ..ExecutorConfig::new(0, 0, vec![switches[shard]], g.executors, g.resources)
             };
             config.check().map_err(|error| CellError::Bad(format!("cluster.groups: {error}")))?;
+            let machine = site.machine();
             world.add_actor(
                 Place::Host(host),
                 Box::new(move |birth: &mut Birth| {
                     let (identity, seed) = (birth.random.random(), birth.random.random());
                     let config = ExecutorConfig { identity, seed, ..config.clone() };
                     let executor = Executor::new(config, birth.now).expect("checked above");
-                    Box::new(ExecutorActor::new(executor, 0)) as Box<dyn Actor>
+                    process(machine.as_ref(), Box::new(ExecutorActor::new(executor, late)))
                 }),
             );
             groups.push(group);
@@ -207,9 +215,10 @@ fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut Wo
     let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
     for _ in 0..clients {
         for (shard, &switch) in switches.iter().enumerate() {
-            let send_ps_per_byte = SERVER_TASK_NS * 1_000 / size_of::<TaskInfo>() as u64;
+            let task = site.measured().map_or(SERVER_TASK_NS, |measured| measured.task_ns.into());
+            let send_ps_per_byte = task * 1_000 / size_of::<TaskInfo>() as u64;
             let host = site.add_host(world, HostConfig { rack: shard as u32, send_ps_per_byte, ..site.host() });
-            let (cell, mine) = (cell.clone(), std::cell::Cell::new(hands.next()));
+            let (cell, mine, machine) = (cell.clone(), std::cell::Cell::new(hands.next()), site.machine());
             world.add_actor(
                 Place::Host(host),
                 Box::new(move |birth: &mut Birth| {
@@ -219,7 +228,7 @@ fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut Wo
                     let endpoint = Client::new(config, birth.now).expect("one switch, and default bounds");
                     let jobs = mine.take();
                     let closed = Closed::of(&cell, cell.cluster.shards);
-                    Box::new(Submitter { endpoint, jobs, next: None, closed, jid: 0 }) as Box<dyn Actor>
+                    process(machine.as_ref(), Box::new(Submitter { endpoint, jobs, next: None, closed, jid: 0 }))
                 }),
             );
         }

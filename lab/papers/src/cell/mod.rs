@@ -6,6 +6,7 @@
 pub(crate) mod closed;
 mod dealer;
 mod jobs;
+mod machine;
 mod memory;
 mod meter;
 mod midflight;
@@ -101,6 +102,27 @@ pub struct Linux {
     pub shared_cores: u32,
     /// Wake-up time in nanoseconds; default [`crate::calibration::LINUX_WAKE_NS`].
     pub wake_ns: Option<u32>,
+    /// Costs measured on a machine, instead of the calibrated ones and `wake_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// Costs of a machine on which clients, switch and executors run, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Core time of a turn of a process, in which it handles what has come for it.
+    pub turn_ns: u32,
+    /// Delay of a submission for each of its tasks.
+    pub task_ns: u32,
+    /// Delay of a packet that uses no core.
+    pub way_ns: u32,
+    /// Mean of an exponential delay of packets to the switch.
+    pub jitter_ns: u32,
+    /// Delay of a sleeping task's end.
+    pub late_ns: u32,
+    /// Whether the switch is a process on the machine instead of a program in its kernel.
+    pub is_process: bool,
 }
 
 /// A pipelined switch.

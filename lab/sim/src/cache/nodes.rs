@@ -78,13 +78,13 @@ pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service
     )
 }
 
-/// Starts a client with workers: of this operator, or without one, with its own selector of this kind among these
-/// servers. The world draws its seed at each start.
+/// Starts a client with workers: of this operator, or without one, with its own selector of this kind, one of so many,
+/// among these servers. The world draws its seed at each start.
 pub fn add_client(
     world: &mut World,
     place: Place,
     config: ClientConfig,
-    way: Result<SocketAddr, (Algorithm, Vec<SocketAddr>)>,
+    way: Result<SocketAddr, (Algorithm, u32, Vec<SocketAddr>)>,
     work: Work,
 ) -> NodeId {
     world.add_actor(
@@ -93,8 +93,9 @@ pub fn add_client(
             let config = ClientConfig { seed: birth.random.random(), ..config.clone() };
             let client = match &way {
                 Ok(operator) => Client::new(config, *operator).expect(BOUNDED),
-                Err((select, servers)) => {
-                    let mut client = Client::direct(config, servers, |count| select.selector(count, 1)).expect(BOUNDED);
+                Err((select, selectors, servers)) => {
+                    let selector = |count| select.selector(count, *selectors);
+                    let mut client = Client::direct(config, servers, selector).expect(BOUNDED);
                     for (group, servers) in (0..).zip(work.groups.iter()) {
                         client.set_group(group, servers).expect(BOUNDED);
                     }

@@ -4,6 +4,7 @@
 mod pauses;
 mod report;
 mod running;
+mod validation;
 
 use super::How;
 use crate::cache::gets::{Gets, Measured, Unwatched};
@@ -24,11 +25,13 @@ use running::{Cache, Here};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+use validation::Idle;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab bench cache                             three selectors, ten rounds each; five minutes
   midflight-lab bench cache --selectors c3 --rounds 3
+  midflight-lab bench cache --selectors c3 --simulate   also simulates it, with costs measured live
   midflight-lab bench cache --pause 0s                  no backend stands still
   midflight-lab bench cache --lab --engine kernel       the same in a lab, as root
   midflight-lab bench cache --json > cache.json
@@ -47,6 +50,12 @@ RESULTS (a ratio is the switch's by the clients', of rounds; .low and .high end 
   live.SELECTOR.WHO_paused_share        gets of all that the backend got which stood still
   live.SELECTOR.WHO_failed              gets without an answer; if there are any, there is no
                                         ratio: latencies are those of answers
+  validation.cache.SELECTOR.WHO.p99     with --simulate: live by simulated, where the same clients,
+                                        selectors and operator run in the simulator with the costs
+                                        of one get alone: .ratio, .low, .high
+  validation.cache.SELECTOR.switch_over_clients.p99    the same of the ratio
+  validation.cache.SELECTOR.service_us, .WHO.alone_us, .alone_p95_us     one get, at a backend and in all
+  validation.cache.SELECTOR.WHO.way_us, .jitter_us     costs by them: of each packet, and at random
 
 EXIT CODES
   0 measured, 1 failed (no memcached, no root, nothing answered), 2 wrong usage, 130 interrupted";
@@ -73,6 +82,9 @@ pub(super) struct Args {
     /// How long a backend stands still each time; 0s: none does
     #[arg(long, value_name = "DURATION", value_parser = usage::duration_or_zero, default_value = "50ms")]
     pause: Duration,
+    /// Also run the same in the simulator, with costs that are measured live
+    #[arg(long)]
+    simulate: bool,
     /// The parts of the cache on hosts of a lab
     #[arg(long)]
     lab: bool,
@@ -129,31 +141,43 @@ fn measure(args: &Args, lab: Option<&Lab>, interrupted: &AtomicBool) -> Result<E
     let rounds = args.rounds.unwrap_or(if args.how.quick { 2 } else { 10 });
     let total = u64::from(rounds) * args.selectors.len() as u64;
     let progress = Progress::counted(Some(total), "rounds", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
-    let mut measures = Vec::new();
+    let keys = Keys::new(KEYS, ZIPF, VALUE_BYTES)?;
+    let (mut measures, mut outcome) = (Vec::new(), Ok(()));
     for (place, &selector) in args.selectors.iter().enumerate() {
         let study = Study { args, selector, lab, interrupted };
-        let pairs = study.rounds(rounds, &|| progress.advance());
+        let measured = study.rounds(rounds, &keys, &|| progress.advance());
         if interrupted.load(Relaxed) {
             return Ok(usage::INTERRUPTED.into());
         }
-        let pairs = pairs.with_context(|| selector.name())?;
+        let (pairs, idle) = measured.with_context(|| selector.name())?;
         measures.extend(report::measures(selector, &pairs, place == 0));
+        if args.simulate {
+            let gets = |seed| study.gets(keys.clone(), seed);
+            let validated = validation::measures(args, selector, &pairs, &idle, gets);
+            outcome = outcome.and(validated.map(|validated| measures.extend(validated)));
+        }
     }
     progress.finish();
     Envelope::new("cache", measures).print(args.how.json)?;
+    // What was measured is not lost if the simulation fails.
+    outcome.context("the cache cannot be simulated")?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Study<'_> {
-    fn rounds(&self, rounds: u32, advance: &dyn Fn()) -> Result<Vec<Pair>> {
+    /// The rounds, and with `--simulate` what one get takes in each.
+    fn rounds(&self, rounds: u32, keys: &Keys, advance: &dyn Fn()) -> Result<(Vec<Pair>, Vec<Idle>)> {
         let cache = self.cache()?;
-        let keys = Keys::new(KEYS, ZIPF, VALUE_BYTES)?;
-        cache.fill(&keys, self.selector, self.interrupted)?;
-        let mut pairs = Vec::new();
+        cache.fill(keys, self.selector, self.interrupted)?;
+        let (mut pairs, mut idle) = (Vec::new(), Vec::new());
         for round in 0..rounds {
+            let gets = self.gets(keys.clone(), u64::from(round));
+            if self.args.simulate {
+                idle.push(Idle::measure(&cache, &gets, self.selector, self.interrupted)?);
+            }
             // Alternate the order, so that drift affects both alike.
             let order = if round % 2 == 0 { [Who::Clients, Who::Switch] } else { [Who::Switch, Who::Clients] };
-            let [first, second] = order.map(|who| self.measure(&cache, who, &keys, u64::from(round)));
+            let [first, second] = order.map(|who| self.measure(&cache, who, &gets));
             let (first, second) = (first?, second?);
             pairs.push(if order[0] == Who::Clients {
                 Pair { clients: first, switch: second }
@@ -162,7 +186,7 @@ impl Study<'_> {
             });
             advance();
         }
-        Ok(pairs)
+        Ok((pairs, idle))
     }
 
     fn cache(&self) -> Result<Cache<'_>> {
@@ -176,19 +200,17 @@ impl Study<'_> {
         })
     }
 
-    /// Both of a round get the same gets and pauses.
-    fn measure(&self, cache: &Cache<'_>, who: Who, keys: &Keys, seed: u64) -> Result<Sample> {
-        let clients = cache.clients(who, self.args.clients, self.selector)?;
+    fn gets(&self, keys: Keys, seed: u64) -> Gets {
         let usual = Duration::from_secs(if self.args.how.quick { 1 } else { 3 });
-        let gets = Gets {
-            keys: keys.clone(),
-            rate: f64::from(self.args.rate),
-            warm_up: WARM_UP,
-            measured: self.args.duration.unwrap_or(usual),
-            seed,
-        };
+        let measured = self.args.duration.unwrap_or(usual);
+        Gets { keys, rate: f64::from(self.args.rate), warm_up: WARM_UP, measured, seed }
+    }
+
+    /// Both of a round get the same gets and pauses.
+    fn measure(&self, cache: &Cache<'_>, who: Who, gets: &Gets) -> Result<Sample> {
+        let clients = cache.clients(who, self.args.clients, self.selector)?;
         let before = cache.served()?;
-        let pauses = Pauses::start(cache.first_backend()?, self.args.pause, seed)?;
+        let pauses = Pauses::start(cache.first_backend()?, self.args.pause, gets.seed)?;
         let measured = gets.run(&clients, self.interrupted, &Unwatched)?;
         drop(pauses);
         let after = cache.served()?;

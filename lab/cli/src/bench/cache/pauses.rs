@@ -22,10 +22,10 @@ impl Pauses {
     pub(super) fn start(pid: i32, pause: Duration, seed: u64) -> Result<Self> {
         let pid = Pid::from_raw(pid).context("no process has the id 0")?;
         let (stop, stopped) = channel::<()>();
-        let mut random = Pcg64::seed_from_u64(seed);
+        let mut gaps = gaps(seed);
         let pauses = move || {
             let is_over = |time| stopped.recv_timeout(time) != Err(RecvTimeoutError::Timeout);
-            while !is_over(Duration::from_millis(random.random_range(BETWEEN_MS))) {
+            while gaps.next().is_some_and(|gap| !is_over(gap)) {
                 // If the process has exited, the measurement reports it.
                 let _ = kill_process(pid, Signal::STOP);
                 let is_over = is_over(pause);
@@ -39,6 +39,12 @@ impl Pauses {
         let thread = is_wanted.then(|| std::thread::Builder::new().name("pauses".into()).spawn(pauses)).transpose();
         Ok(Self { stop: Some(stop), thread: thread.context("cannot start a thread")? })
     }
+}
+
+/// Times between the pauses of a seed.
+pub(super) fn gaps(seed: u64) -> impl Iterator<Item = Duration> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    std::iter::repeat_with(move || Duration::from_millis(random.random_range(BETWEEN_MS)))
 }
 
 impl Drop for Pauses {

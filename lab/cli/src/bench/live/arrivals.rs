@@ -7,17 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use midflight_cli::replay::pacer::Pacer;
 use midflight_endpoint::Nanos;
 use midflight_host::{Client, Job, JobHandle};
-use midflight_papers::calibration::CLIENT_LATE_NS;
+use midflight_papers::cell::{Cell, Jobs};
 use midflight_tasks::functions::{Began, SLEEP, function_id};
 use midflight_wire::tasks::{ARGUMENT_MAX, Status, TaskInfo};
-use rand::RngExt;
-use rand_pcg::Pcg64;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// As in the simulated figure. With exactly 10 ms, tasks of 10 ms plus their overhead would delay each other from job to job.
-const INTERVAL_NS: Nanos = 10_000_000 + CLIENT_LATE_NS;
-const SLEEP_NS: Nanos = 10_000_000;
+pub(super) const SLEEP_NS: Nanos = 10_000_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Nanoseconds from the start, and numbers of tasks.
@@ -25,21 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Arrivals(Vec<(Nanos, u32)>);
 
 impl Arrivals {
-    /// `tasks` is the mean of a job. The seed decides the start within the first interval: clients are not in step, and all contenders get
-    /// the same times.
-    pub(super) fn new(seed: u64, number: u64, tasks: f64, end: Duration) -> Self {
-        let mut random = Pcg64::new(u128::from(seed), 0xF1_0000 + u128::from(number));
-        let first = random.random_range(0..INTERVAL_NS);
-        let (mut owed, mut jobs) = (0.0, Vec::new());
-        for at in (first..end.as_nanos() as Nanos).step_by(INTERVAL_NS as usize) {
-            owed += tasks;
-            let now = owed as u32;
-            owed -= f64::from(now);
-            if now > 0 {
-                jobs.push((at, now));
-            }
-        }
-        Self(jobs)
+    /// The jobs of a client of the simulated cell, so all contenders and the simulator get the same.
+    pub(super) fn of(cell: &Cell, client: u32) -> Result<Self> {
+        let jobs = Jobs::new(cell)?.filter(|job| job.client == client);
+        Ok(Self(jobs.map(|job| (job.at, job.tasks.len() as u32)).collect()))
+    }
+
+    /// Equal jobs, one per `interval`.
+    pub(super) fn apart(jobs: u64, tasks: u32, interval: Nanos) -> Self {
+        Self((0..jobs).map(|job| (job * interval, tasks)).collect())
     }
 
     /// Calls `submit` with the tasks of each job at its time after `origin`.
@@ -82,7 +72,11 @@ fn midflight(client: &Client, arrivals: &Arrivals, origin: Nanos) -> Result<Vec<
         for outcome in job.wait() {
             let result = outcome.context("a task failed")?;
             let began = Began::decode(&result.value).context("an executor did not say when a task began")?;
-            begun.push(Begun { submitted: result.timing.submitted, started: began.started });
+            begun.push(Begun {
+                submitted: result.timing.submitted,
+                started: began.started,
+                ran: Some(result.timing.ran_ns),
+            });
         }
     }
     Ok(begun)
@@ -122,27 +116,5 @@ pub(in crate::bench) fn sparrow_ended(client: &SparrowClient, patience: Duration
         Some(Outcome::Ended { status, .. }) => bail!("a task ended as {status:?}"),
         Some(Outcome::Lost { tasks }) => bail!("no scheduler answered: {tasks} tasks were lost"),
         None => bail!("no task ended within {patience:?}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jobs_come_at_their_interval_and_share_the_load_out() {
-        let arrivals = Arrivals::new(1, 0, 28.5, Duration::from_nanos(100 * INTERVAL_NS));
-        let jobs = &arrivals.0;
-        assert_eq!(jobs.len(), 100);
-        assert!(jobs[0].0 < INTERVAL_NS && jobs.windows(2).all(|pair| pair[1].0 - pair[0].0 == INTERVAL_NS));
-        assert_eq!(jobs.iter().map(|job| job.1).sum::<u32>(), 2_850);
-        assert!(jobs.iter().all(|job| [28, 29].contains(&job.1)));
-    }
-
-    #[test]
-    fn the_seed_decides_and_clients_are_not_in_step() {
-        let first = |seed, number| Arrivals::new(seed, number, 1.0, Duration::from_secs(1)).0[0].0;
-        assert_eq!(first(3, 0), first(3, 0));
-        assert!(first(3, 0) != first(3, 1) && first(3, 0) != first(4, 0));
     }
 }

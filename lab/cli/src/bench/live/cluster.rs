@@ -121,6 +121,16 @@ impl<'a> Cluster<'a> {
         })?
     }
 
+    /// Nanoseconds on a CPU of all executors, and how often their threads got one.
+    pub(super) fn turns(&self) -> Result<[f64; 2]> {
+        let mut all = [0.0; 2];
+        for executor in &self.executors {
+            let [on_cpu, _, times] = executor.scheduled()?;
+            all = [all[0] + on_cpu as f64, all[1] + times as f64];
+        }
+        Ok(all)
+    }
+
     /// Lets the executors leave, so that the switch forgets them. Returns the starts that Sparrow's executors recorded.
     pub(super) fn end(mut self) -> Result<Vec<Start>> {
         for executor in &self.executors {

@@ -4,10 +4,13 @@ use super::arrivals::{Arrivals, Known, submit};
 use super::cluster::{Cluster, Ground, Layout, Sparrow};
 use super::contender::Contender;
 use super::rounds::{Quantity, Rounds, Sample};
+use super::starts::Begun;
 use super::starts::join;
 use super::{Live, Point};
 use anyhow::{Result, anyhow};
+use midflight_endpoint::Nanos;
 use midflight_host::clock;
+use midflight_papers::cell::{Cell, Cluster as SimulatedCluster, Load, Scheme, Work};
 use midflight_papers::findings::Paper::{AtMost, Is, Says};
 use midflight_papers::findings::Unit::{Factor, Time};
 use midflight_papers::findings::{Band, Class, Findings, Holds, Row};
@@ -17,6 +20,7 @@ pub(in super::super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight-lab bench falcon-8                      about five minutes, as root
   midflight-lab bench falcon-8 --quick
+  midflight-lab bench falcon-8 --simulate           also simulates it, with costs measured live
   midflight-lab bench falcon-8 --svg delay.svg --json
 
 Falcon's figure 8 live, in a lab: two clients submit a job every 10.2 ms each (as in the simulated
@@ -29,7 +33,15 @@ Delay is from the call of submit to the start of the function. A measurement tak
 RESULTS (medians of the rounds; CONTENDER is kernel, user or sparrow; LOAD in percent)
   live.falcon-8.ROW.paper, .ours, .ratio, .verdict  as of `midflight-lab sim figure`
   live.falcon-8.pass, .shape, .fail                 rows
-  live.falcon-8.CONTENDER.LOAD.delay_p50_us, .delay_p5_us, .delay_p95_us
+  live.falcon-8.CONTENDER.LOAD.delay_p50_us, .delay_p5_us, .delay_p95_us, .delay_p99_us
+  validation.falcon-8.ENGINE.LOAD.p50, .p95, .p99   with --simulate, at 50 and 80 %: live by
+                                        simulated, where the same cluster runs in the simulator with
+                                        costs measured in idle clusters: .ratio, .low, .high
+  validation.falcon-8.ENGINE.alone_us, .alone_p95_us, .first_us, .late_us   these measurements: delay
+                                        of a task alone, of the first of 30, of a sleep's end
+  validation.falcon-8.ENGINE.turn_us, .task_us, .way_us, .jitter_us   costs by them: CPU time of an
+                                        executor that is woken, a submission's for each task, a
+                                        packet's way, and its random part
 
 The papers' numbers are of 12 machines and a switch of hardware. Here all shares the cores of one:
 read order and shape first. docs/figures.md says more.
@@ -49,27 +61,54 @@ pub(in super::super) const FALCON_8: Live = Live {
 };
 
 const CLIENTS: usize = 2;
-const NODES: usize = 10;
-const SLOTS: u32 = 6;
+pub(super) const NODES: usize = 10;
+pub(super) const SLOTS: u32 = 6;
 /// Time between the start of the threads and the first interval.
 const LEAD: Duration = Duration::from_millis(20);
 /// If the median at 95 % exceeds that at 50 % by this factor, it is not flat, as in the simulated figure.
 const FLAT: f64 = 1.25;
 
 fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
+    let cell = cell(point);
+    let arrivals = (0..CLIENTS as u32).map(|client| Arrivals::of(&cell, client)).collect::<Result<Vec<_>>>()?;
+    let Ran { origin, begun, .. } = run(ground, &arrivals)?;
+    let from = origin + clock::nanos(point.warmup);
+    let measured = begun.iter().filter(|begun| begun.submitted >= from);
+    Ok(Sample::delays(&measured.map(Begun::delay).collect::<Vec<_>>()))
+}
+
+/// The same cluster and jobs in the simulator.
+pub(super) fn cell(point: &Point) -> Cell {
+    let ms = |time: Duration| time.as_millis() as u64;
+    Cell {
+        scheme: Scheme::Midflight,
+        cluster: SimulatedCluster::uniform(NODES as u32, SLOTS),
+        load: Load::Sw1 { clients: CLIENTS as u32, utilisation: f64::from(point.place) / 100.0, work: Work::Compute },
+        seed: point.seed,
+        warmup_ms: ms(point.warmup),
+        duration_ms: ms(point.warmup + point.duration),
+        drain_ms: 20_000,
+    }
+}
+
+pub(super) struct Ran {
+    /// The time 0 of the jobs.
+    origin: Nanos,
+    pub(super) begun: Vec<Begun>,
+    /// CPU time of the executors each time that one was woken, in nanoseconds.
+    pub(super) turn: f64,
+}
+
+/// Runs each client's jobs.
+pub(super) fn run(ground: Ground<'_>, arrivals: &[Arrivals]) -> Result<Ran> {
     let layout = Layout { clients: CLIENTS, nodes: NODES, slots: SLOTS, sparrow: Sparrow::Probing };
     let cluster = Cluster::start(ground, layout)?;
-    let clients = (0..CLIENTS).map(|number| cluster.client(number)).collect::<Result<Vec<_>>>()?;
-    let slots = NODES as f64 * f64::from(SLOTS);
-    let tasks = slots * f64::from(point.place) / 100.0 / CLIENTS as f64;
-    let end = point.warmup + point.duration;
+    let clients = (0..arrivals.len()).map(|number| cluster.client(number)).collect::<Result<Vec<_>>>()?;
+    let before = cluster.turns()?;
     let origin = clock::now() + clock::nanos(LEAD);
     let known = std::thread::scope(|scope| {
-        let start = |(client, number)| {
-            let arrivals = Arrivals::new(point.seed, number, tasks, end);
-            scope.spawn(move || submit(client, &arrivals, origin))
-        };
-        let threads: Vec<_> = clients.iter().zip(0..).map(start).collect();
+        let start = |(client, arrivals)| scope.spawn(move || submit(client, arrivals, origin));
+        let threads: Vec<_> = clients.iter().zip(arrivals).map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Known>>| {
             thread.join().unwrap_or_else(|_| Err(anyhow!("a client's thread panicked")))
         };
@@ -82,12 +121,11 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
             Known::Jobs(jobs) => given.extend(jobs),
         }
     }
+    let after = cluster.turns()?;
     // All tasks have ended, so the clients are no longer needed.
     drop(clients);
     begun.extend(join(&given, &cluster.end()?)?);
-    let from = origin + clock::nanos(point.warmup);
-    let measured = begun.iter().filter(|begun| begun.submitted >= from);
-    Ok(Sample::delays(measured.map(|begun| begun.started.saturating_sub(begun.submitted)).collect()))
+    Ok(Ran { origin, begun, turn: (after[0] - before[0]) / (after[1] - before[1]) })
 }
 
 fn reduce(rounds: &Rounds) -> Findings {
@@ -169,7 +207,7 @@ mod tests {
         let mut rounds = Rounds::default();
         for &(contender, half, full) in delays {
             for (place, us) in [(50, half), (95, full)] {
-                (0..3).for_each(|_| rounds.push(contender, place, Sample::delays(vec![us * 1_000; 20])));
+                (0..3).for_each(|_| rounds.push(contender, place, Sample::delays(&[us * 1_000; 20])));
             }
         }
         rounds

@@ -9,6 +9,7 @@ mod contender;
 mod falcon_8;
 mod rounds;
 mod starts;
+mod validation;
 
 pub(super) use arrivals::{sparrow_ended, sparrow_task};
 pub(super) use bolt_11::{BOLT_11, EXAMPLES as BOLT_11_EXAMPLES};
@@ -28,6 +29,7 @@ use midflight_terminal::{stdout, usage};
 use rounds::{Rounds, Sample};
 use std::process::ExitCode;
 use std::time::Duration;
+use validation::Idle;
 
 /// The warm-up is the duration divided by this.
 const WARMUP_SHARE: u32 = 4;
@@ -44,6 +46,15 @@ pub(super) struct Args {
     duration: Option<Duration>,
 }
 
+#[derive(ClapArgs)]
+pub(super) struct Falcon8Args {
+    #[command(flatten)]
+    args: Args,
+    /// Also run the same in the simulator, with costs that are measured live; at least two rounds
+    #[arg(long)]
+    simulate: bool,
+}
+
 pub(super) struct Live {
     name: &'static str,
     title: &'static str,
@@ -58,7 +69,7 @@ pub(super) struct Live {
     reduce: fn(&Rounds) -> Findings,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Point {
     place: u32,
     /// Durations of the warm-up and of the measurement.
@@ -68,26 +79,43 @@ struct Point {
     seed: u64,
 }
 
-pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
+impl Point {
+    fn new(place: u32, duration: Duration, round: u32) -> Self {
+        Self { place, warmup: duration / WARMUP_SHARE, duration, seed: round.into() }
+    }
+}
+
+pub(super) fn run_falcon_8(args: &Falcon8Args) -> Result<ExitCode> {
+    run(&FALCON_8, &args.args, args.simulate)
+}
+
+pub(super) fn run(figure: &Live, args: &Args, simulate: bool) -> Result<ExitCode> {
     let quick = args.how.quick;
     let duration = args.duration.unwrap_or(if quick { figure.duration.1 } else { figure.duration.0 });
     if duration < Duration::from_millis(10) {
         return Err(usage::error(format!("--duration {duration:?}: give 10ms or more")));
     }
+    let least = if simulate { 2 } else { 1 };
+    let rounds = args.rounds.unwrap_or(if quick { least } else { 5 });
+    if rounds < least {
+        return Err(usage::error("--simulate compares several rounds: give --rounds 2 or more"));
+    }
     midflight_net::available()?;
     let guard = LabGuard::new()?;
     let (contenders, missing) = present();
-    let measured = guard.unless_interrupted(measure(
-        figure,
-        &contenders,
-        args.rounds.unwrap_or(if quick { 1 } else { 5 }),
-        duration,
-        &guard,
-    ))?;
+    let (measured, idle) =
+        guard.unless_interrupted(measure(figure, &contenders, (rounds, duration), simulate, &guard))?;
+    let points = |place| (1..=rounds).map(|round| Point::new(place, duration, round)).collect();
+    let validated = if simulate { validation::measures(figure, &measured, &idle, points) } else { Ok(Vec::new()) };
+    // What was measured is not lost if the simulation fails.
+    let (validated, outcome) = match validated.context("the cluster cannot be simulated") {
+        Ok(validated) => (validated, Ok(ExitCode::SUCCESS)),
+        Err(error) => (Vec::new(), Err(error)),
+    };
     let mut findings = (figure.reduce)(&measured);
     findings.notes.extend(missing);
-    print(figure, &measured, &findings, args.how.json)?;
-    Ok(ExitCode::SUCCESS)
+    print(figure, &measured, &findings, validated, args.how.json)?;
+    outcome
 }
 
 /// Contenders that can run here, and why others cannot.
@@ -109,10 +137,10 @@ fn present() -> (Vec<Contender>, Vec<String>) {
 fn measure(
     figure: &Live,
     contenders: &[Contender],
-    rounds: u32,
-    duration: Duration,
+    (rounds, duration): (u32, Duration),
+    with_idle: bool,
     guard: &LabGuard,
-) -> Result<Rounds> {
+) -> Result<(Rounds, Vec<(Contender, Idle)>)> {
     // A lab, with XDP at the hosts for the kernel engine only; it would slow the others.
     let up = |xdp: bool| {
         let name = format!("live{}{}", std::process::id(), if xdp { "x" } else { "" });
@@ -131,11 +159,15 @@ fn measure(
         });
         grounds.push(Ground { contender, lab, switch });
     }
-    let mut measured = Rounds::default();
+    let (mut measured, mut idle) = (Rounds::default(), Vec::new());
     for round in 1..=rounds {
+        for &ground in grounds.iter().filter(|ground| with_idle && ground.switch.is_some()) {
+            eprintln!("round {round} of {rounds}, idle: {}", ground.contender.label());
+            idle.push((ground.contender, Idle::measure(ground)?));
+        }
         for &place in figure.places {
             for &ground in &grounds {
-                let point = Point { place, warmup: duration / WARMUP_SHARE, duration, seed: round.into() };
+                let point = Point::new(place, duration, round);
                 let (at, who) = ((figure.place)(place), ground.contender.label());
                 let sample =
                     (figure.measure)(ground, &point).with_context(|| format!("{who} was not measured at {at}"))?;
@@ -144,10 +176,10 @@ fn measure(
             }
         }
     }
-    Ok(measured)
+    Ok((measured, idle))
 }
 
-fn print(figure: &Live, measured: &Rounds, findings: &Findings, json: bool) -> Result<()> {
+fn print(figure: &Live, measured: &Rounds, findings: &Findings, validated: Vec<Measure>, json: bool) -> Result<()> {
     let name = format!("live.{}", figure.name);
     let mut results: Vec<Measure> = Vec::new();
     for row in &findings.rows {
@@ -155,9 +187,14 @@ fn print(figure: &Live, measured: &Rounds, findings: &Findings, json: bool) -> R
     }
     results.extend(rows::counts(&name, findings));
     results.extend(measured.measures(&name));
-    let envelope = Envelope::new(&name, results);
     if json {
-        return envelope.print(true);
+        results.extend(validated);
+        return Envelope::new(&name, results).print(true);
     }
-    stdout::print(&format!("{}{}", rows::table(&name, figure.title, findings), envelope.footer()))
+    let table = rows::table(&name, figure.title, findings);
+    if validated.is_empty() {
+        return stdout::print(&format!("{table}{}", Envelope::new(&name, results).footer()));
+    }
+    stdout::print(&table)?;
+    Envelope::new(&name, validated).print(false)
 }

@@ -1,7 +1,7 @@
 //! One sample per round for each contender at each place, and their medians.
 
 use super::contender::{ALL, Contender};
-use crate::median::median;
+use crate::median::{at, median};
 use crate::report::figures::value;
 use midflight_papers::findings::{Estimate, Unit};
 use midflight_terminal::envelope::Measure;
@@ -15,6 +15,7 @@ pub(super) enum Quantity {
     P5,
     P50,
     P95,
+    P99,
     /// Decisions.
     Rate,
 }
@@ -22,7 +23,7 @@ pub(super) enum Quantity {
 impl Quantity {
     pub(super) fn unit(self) -> Unit {
         match self {
-            Self::P5 | Self::P50 | Self::P95 => Unit::Time,
+            Self::P5 | Self::P50 | Self::P95 | Self::P99 => Unit::Time,
             Self::Rate => Unit::PerSecond,
         }
     }
@@ -33,6 +34,7 @@ impl Quantity {
             Self::P5 => Measure::quantity(&name("delay_p5_us"), value / 1e3, "us"),
             Self::P50 => Measure::quantity(&name("delay_p50_us"), value / 1e3, "us"),
             Self::P95 => Measure::quantity(&name("delay_p95_us"), value / 1e3, "us"),
+            Self::P99 => Measure::quantity(&name("delay_p99_us"), value / 1e3, "us"),
             Self::Rate => Measure::quantity(&name("decisions_per_s"), value, "1/s"),
         }
     }
@@ -47,22 +49,16 @@ impl Sample {
     }
 
     /// From delays in nanoseconds; NaN if there are none.
-    pub(super) fn delays(mut delays: Vec<u64>) -> Self {
-        delays.sort_unstable();
-        // The smallest delay that this share of them does not exceed.
-        let at = |share: f64| {
-            let rank = (delays.len() as f64 * share).ceil() as usize;
-            delays.get(rank.saturating_sub(1)).map_or(f64::NAN, |&delay| delay as f64)
-        };
-        Self(
-            [(Quantity::P5, 0.05), (Quantity::P50, 0.5), (Quantity::P95, 0.95)].map(|(q, share)| (q, at(share))).into(),
-        )
+    pub(super) fn delays(delays: &[u64]) -> Self {
+        let delays: Vec<f64> = delays.iter().map(|&delay| delay as f64).collect();
+        let shares = [(Quantity::P5, 0.05), (Quantity::P50, 0.5), (Quantity::P95, 0.95), (Quantity::P99, 0.99)];
+        Self(shares.map(|(quantity, share)| (quantity, at(delays.clone(), share))).into())
     }
 }
 
 impl Display for Sample {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let shown = self.0.iter().filter(|(quantity, _)| *quantity != Quantity::P5);
+        let shown = self.0.iter().filter(|(quantity, _)| ![Quantity::P5, Quantity::P99].contains(quantity));
         let words = shown.map(|&(quantity, number)| {
             let number = value(quantity.unit(), number);
             match quantity {
@@ -89,7 +85,7 @@ impl Rounds {
         ALL.into_iter().filter(|contender| self.0.keys().any(|(who, ..)| who == contender))
     }
 
-    fn of(&self, contender: Contender, place: u32, quantity: Quantity) -> &[f64] {
+    pub(super) fn of(&self, contender: Contender, place: u32, quantity: Quantity) -> &[f64] {
         self.0.get(&(contender, place, quantity)).map_or(&[], Vec::as_slice)
     }
 
@@ -135,11 +131,12 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_the_delays_that_were() {
-        let Sample(percentiles) = Sample::delays((1..=100).rev().collect());
-        assert_eq!(percentiles, [(Quantity::P5, 5.0), (Quantity::P50, 50.0), (Quantity::P95, 95.0)]);
-        let Sample(one) = Sample::delays(vec![7]);
+        let Sample(percentiles) = Sample::delays(&(1..=100).rev().collect::<Vec<_>>());
+        let expected = [(Quantity::P5, 5.0), (Quantity::P50, 50.0), (Quantity::P95, 95.0), (Quantity::P99, 99.0)];
+        assert_eq!(percentiles, expected);
+        let Sample(one) = Sample::delays(&[7]);
         assert!(one.iter().all(|&(_, ns)| ns == 7.0));
-        let Sample(none) = Sample::delays(vec![]);
+        let Sample(none) = Sample::delays(&[]);
         assert!(none.iter().all(|&(_, ns)| ns.is_nan()));
     }
 
@@ -161,8 +158,8 @@ mod tests {
     #[test]
     fn a_round_without_tasks_is_not_hidden() {
         let mut rounds = Rounds::default();
-        rounds.push(User, 50, Sample::delays(vec![5]));
-        rounds.push(User, 50, Sample::delays(vec![]));
+        rounds.push(User, 50, Sample::delays(&[5]));
+        rounds.push(User, 50, Sample::delays(&[]));
         assert_eq!(rounds.estimate(User, 50, Quantity::P50), None);
     }
 }

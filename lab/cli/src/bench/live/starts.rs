@@ -12,6 +12,14 @@ pub(super) use crate::baseline::sparrow::Start;
 pub(super) struct Begun {
     pub submitted: Nanos,
     pub started: Nanos,
+    /// How long it ran, if known.
+    pub ran: Option<Nanos>,
+}
+
+impl Begun {
+    pub(super) fn delay(&self) -> Nanos {
+        self.started.saturating_sub(self.submitted)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +56,8 @@ pub(super) fn join(given: &[Given], starts: &[Start]) -> Result<Vec<Begun>> {
             .get(&key)
             .filter(|job| start.tid < job.tasks)
             .context("a worker started a task that no client submitted")?;
-        let once = begun.insert((key, start.tid), Begun { submitted: job.job.at, started: start.at }).is_none();
+        let once =
+            begun.insert((key, start.tid), Begun { submitted: job.job.at, started: start.at, ran: None }).is_none();
         ensure!(once, "a task was started twice");
     }
     let wanted: u64 = given.iter().map(|given| u64::from(given.tasks)).sum();

@@ -1,7 +1,7 @@
 use super::costs::Costs;
 use super::plan::REPLICAS;
 use super::samples::{Samples, busy};
-use crate::bench::ratio::Ratio;
+use crate::bench::ratio;
 use crate::median::median;
 use midflight_terminal::envelope::Measure;
 
@@ -27,7 +27,8 @@ pub(super) fn measures(samples: &Samples, costs: &Costs, share: f64) -> Vec<Meas
     }
     for (workload, this, other) in pairs(samples) {
         let rates = |store| samples.each(workload, store, |done| done.per_second());
-        measures.extend(ratio(&format!("modes.{workload}.{this}_over_{other}"), &rates(this), &rates(other)));
+        let name = format!("modes.{workload}.{this}_over_{other}");
+        measures.extend(ratio::measures(&name, "", &rates(this), &rates(other)));
     }
     measures.extend(bound(samples, costs, share));
     measures
@@ -42,12 +43,6 @@ pub(super) fn pairs(samples: &Samples) -> impl Iterator<Item = (&str, &str, &str
         }
         has(LEADER_AVOIDANCE).then_some((workload, store, LEADER_AVOIDANCE))
     })
-}
-
-pub(super) fn ratio(name: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
-    let Some(Ratio { value, low, high }) = Ratio::of(this, other) else { return Vec::new() };
-    let measure = |end: &str, value| Measure::quantity(&format!("{name}{end}"), value, "");
-    vec![measure("", value), measure(".low", low), measure(".high", high)]
 }
 
 /// The costs; and flair's bound on workload B with its ratio to follower-lease, if they were measured.

@@ -2,9 +2,10 @@
 
 use super::costs::Costs;
 use super::plan::Part;
-use super::report::{pairs, ratio};
+use super::report::pairs;
 use super::samples::Samples;
 use super::workload::{KEYS, Mix};
+use crate::bench::ratio;
 use anyhow::Result;
 use midflight_control::store::ReadMode;
 use midflight_papers::cell::Percentiles;
@@ -22,7 +23,8 @@ pub(super) fn measures(samples: &Samples, parts: &[Part], costs: &Costs, share: 
         let Some(result) = of(workload, store) else { continue };
         let mut row = |what: &str, live: Vec<f64>, simulated: f64| {
             let simulated = vec![simulated; live.len()];
-            measures.extend(named(&format!("validation.{workload}.{store}.{what}"), &live, &simulated));
+            let name = format!("validation.{workload}.{store}.{what}");
+            measures.extend(ratio::measures(&name, ".ratio", &live, &simulated));
         };
         row("throughput", samples.each(workload, store, |done| done.per_second()), result.per_second);
         for (what, quantile) in [("p50", 0.5), ("p99", 0.99)] {
@@ -35,17 +37,10 @@ pub(super) fn measures(samples: &Samples, parts: &[Part], costs: &Costs, share: 
         let rates = |store| samples.each(workload, store, |done| done.per_second());
         let live: Vec<f64> = rates(this).iter().zip(rates(other)).map(|(this, other)| this / other).collect();
         let simulated = vec![this_result.per_second / other_result.per_second; live.len()];
-        measures.extend(named(&format!("validation.{workload}.{this}_over_{other}"), &live, &simulated));
+        let name = format!("validation.{workload}.{this}_over_{other}");
+        measures.extend(ratio::measures(&name, ".ratio", &live, &simulated));
     }
     Ok(measures)
-}
-
-fn named(name: &str, live: &[f64], simulated: &[f64]) -> Vec<Measure> {
-    ratio(name, live, simulated)
-        .into_iter()
-        .zip(["ratio", "low", "high"])
-        .map(|(measure, end)| Measure { name: format!("{name}.{end}"), ..measure })
-        .collect()
 }
 
 fn seconds(reads: &Percentiles, quantile: f64) -> f64 {

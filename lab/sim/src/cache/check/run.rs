@@ -128,7 +128,7 @@ impl Subject for CacheSubject {
         let clients: Vec<NodeId> = (0..trial.clients.len())
             .map(|place| {
                 let (rack, spec) = (trial.rack_of_client(place), trial.clients[place]);
-                let way = if spec.is_direct { Err((trial.select, servers.clone())) } else { Ok(at(0, rack)) };
+                let way = if spec.is_direct { Err((trial.select, 1, servers.clone())) } else { Ok(at(0, rack)) };
                 let host = site.host(rack);
                 nodes::add_client(&mut site.world, host, client_config(&spec), way, work(&spec, &groups))
             })
