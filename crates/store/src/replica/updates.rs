@@ -131,7 +131,7 @@ mod tests {
         let all: [Condition<&[u8]>; 10] =
             [Always, Absent, Present, Equals(b"v"), Equals(b"w"), Due, Lasting, Expiring, Later, Earlier];
         // At 100; an update's expiry would be 150.
-        let cases: [(Option<u64>, Vec<Condition<&[u8]>>); 6] = [
+        let cases: [(_, Vec<Condition<&[u8]>>); 6] = [
             (None, vec![Always, Absent]),
             (Some(NEVER), vec![Always, Present, Equals(b"v"), Lasting, Earlier]),
             (Some(101), vec![Always, Present, Equals(b"v"), Expiring, Later]),

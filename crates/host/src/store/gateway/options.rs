@@ -31,7 +31,7 @@ impl Clock {
     }
 
     /// Milliseconds from now; negative in the past. `None`: more than 64 bits.
-    fn from_now(self, time: i64) -> Option<i64> {
+    fn until(self, time: i64) -> Option<i64> {
         let ms = time.checked_mul(self.ms)?;
         if self.is_absolute { ms.checked_sub(now_ms()) } else { Some(ms) }
     }
@@ -44,6 +44,7 @@ impl Clock {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "clients name times since 1970")]
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
@@ -53,7 +54,7 @@ fn now_ms() -> i64 {
 pub(super) fn expiry(call: &Call, clock: Clock, time: &[u8]) -> Result<Expiry, Reply> {
     let time = number(time)?;
     let invalid = || Reply::error(format!("invalid expire time in '{}' command", call.name().to_ascii_lowercase()));
-    let ms = clock.from_now(time).filter(|_| time > 0).ok_or_else(invalid)?;
+    let ms = clock.until(time).filter(|_| time > 0).ok_or_else(invalid)?;
     Ok(Expiry::After(ms.max(0).unsigned_abs()))
 }
 
@@ -101,7 +102,7 @@ pub(super) fn get_and_expire(call: &Call, options: &[Bytes]) -> Result<Option<Up
 /// The arguments of EXPIRE and its kin after the key. A time in the past removes the key.
 pub(super) fn expire(call: &Call, clock: Clock, time: &Bytes, options: &[Bytes]) -> Result<Update, Reply> {
     let invalid = || Reply::error(format!("invalid expire time in '{}' command", call.name().to_ascii_lowercase()));
-    let ms = clock.from_now(number(time)?).ok_or_else(invalid)?;
+    let ms = clock.until(number(time)?).ok_or_else(invalid)?;
     let options: Vec<Vec<u8>> = options.iter().map(|option| option.to_ascii_uppercase()).collect();
     let has = |name: &[u8]| options.iter().any(|option| option == name);
     if let Some(other) = options.iter().find(|option| ![&b"NX"[..], b"XX", b"GT", b"LT"].contains(&&option[..])) {
