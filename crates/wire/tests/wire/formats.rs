@@ -167,10 +167,15 @@ fn of_store() -> Format {
         ("MF_FLAG_DIRECT", u64::from(store::FLAG_DIRECT)),
         ("MF_FLAG_OFFERS_DIRECT", u64::from(store::FLAG_OFFERS_DIRECT)),
         ("MF_FLAG_UNSERVED", u64::from(store::FLAG_UNSERVED)),
+        ("MF_FLAG_SCAN", u64::from(store::FLAG_SCAN)),
+        ("MF_UPDATE_RETURNS_VALUE", u64::from(store::UPDATE_RETURNS_VALUE)),
     ]);
     numbers.extend(codes("OP", store::Operation::ALL));
     numbers.extend(codes("STATUS", store::Status::ALL));
     numbers.extend(codes("COMMAND", store::Command::ALL));
+    numbers.extend(codes("CONDITION", store::ConditionCode::ALL));
+    numbers.extend(codes("CHANGE", store::ChangeCode::ALL));
+    numbers.extend(codes("EXPIRY", store::ExpiryCode::ALL));
     Format {
         name: "store",
         headers: &["store_wire.h"],
@@ -180,7 +185,14 @@ fn of_store() -> Format {
         troubleshooting: "## Verdicts of the store program",
         layouts: layouts(store::structures()),
         numbers,
-        codes: &[("## Operations", "OP"), ("### Statuses", "STATUS"), ("### Commands", "COMMAND")],
+        codes: &[
+            ("## Operations", "OP"),
+            ("### Statuses", "STATUS"),
+            ("### Commands", "COMMAND"),
+            ("### Conditions", "CONDITION"),
+            ("### Changes", "CHANGE"),
+            ("### Expiries", "EXPIRY"),
+        ],
         operations: store::Operation::ALL.len(),
         rejects: names(&[Reject::BadKey, Reject::BadStatus]),
         has_bad_count: Some(|packet| store::parse(packet).err() == Some(Reject::BadCount)),

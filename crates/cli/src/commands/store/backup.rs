@@ -1,9 +1,9 @@
 //! `midflight store backup` and `restore`.
 
 use super::status::on_this_machine;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::store::{ReplicaAnswer, ReplicaRequest};
+use midflight_control::store::{ReplicaAnswer, ReplicaRequest, SetTable};
 use midflight_host::Handle;
 use midflight_host::store::backup::{BackupReader, Record};
 use midflight_host::store::{Answer, Change, Expiry, Operation, StoreClient, Update};
@@ -14,9 +14,11 @@ use midflight_terminal::units::thousands;
 use std::collections::VecDeque;
 use std::path::{PathBuf, absolute};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Writes under way at once.
 const AT_ONCE: usize = 256;
+const LEADER_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(ClapArgs)]
 #[command(after_help = "\
@@ -41,15 +43,27 @@ impl Backup {
     pub(super) fn run(&self) -> Result<ExitCode> {
         let set = self.set.table()?;
         let path = absolute(&self.file).context("where is this directory?")?;
-        let found = on_this_machine(&set);
-        let leads = found.iter().filter(|status| status.role == "leader").max_by_key(|status| status.term);
-        let leads = leads.ok_or_else(|| anyhow!("no replica on this machine leads: run this where the leader is"))?;
+        let leads = leader(&set)?;
         let progress = Progress::counted(None, "writing", "{spinner} {msg}, {elapsed}");
-        let answer = set.ask(leads.replica, ReplicaRequest::Backup(path))?;
+        let answer = set.ask(leads, ReplicaRequest::Backup(path))?;
         progress.finish();
         let ReplicaAnswer::Keys(keys) = answer else { bail!("the replica gave another answer: {answer:?}") };
         stdout::print(&format!("{} keys\n", thousands(keys)))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Waits for a moment, as the status of a new leader is late.
+fn leader(set: &SetTable) -> Result<u64> {
+    let end = Instant::now() + LEADER_PATIENCE;
+    loop {
+        let found = on_this_machine(set);
+        let leads = found.iter().filter(|status| status.role == "leader").max_by_key(|status| status.term);
+        match leads {
+            Some(status) => return Ok(status.replica),
+            None if Instant::now() < end => std::thread::sleep(LEADER_PATIENCE / 10),
+            None => bail!("no replica on this machine leads: run this where the leader is"),
+        }
     }
 }
 

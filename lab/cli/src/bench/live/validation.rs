@@ -77,7 +77,8 @@ impl Idle {
         let jitter =
             ((self.alone_p95 - self.alone) / 10_f64.ln()).min((self.alone - alone - task) / 2_f64.ln()).max(0.0);
         // A task passes two ways before it starts. The turn of its end is a part of its lateness.
-        let way = (self.alone - alone - task - jitter * 2_f64.ln()) / 2.0;
+        let without_ways = delay(Measured { task_ns: task.max(0.0) as u32, ..turns }, 1)?;
+        let way = (self.alone - without_ways - jitter * 2_f64.ln()) / 2.0;
         let [task_ns, way_ns, jitter_ns, late_ns] =
             [task, way, jitter, self.late - self.turn].map(|ns| ns.max(0.0) as u32);
         Ok(Measured { task_ns, way_ns, jitter_ns, late_ns, ..turns })
