@@ -1,5 +1,5 @@
 //! Files with all data of a store: `MAGIC`, records, an end. A record is the lengths of key and value, the milliseconds until the key
-//! expires ([`NEVER`]: it does not), key and value. The end is a record with an empty key and the number of keys in place of the
+//! expires (all bits set: it does not), key and value. The end is a record with an empty key and the number of keys in place of the
 //! milliseconds, and the CRC-32C of all before. Numbers are little-endian.
 
 #[cfg(feature = "replica")]
