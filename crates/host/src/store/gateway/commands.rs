@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-type Outcome = Result<Reply, Error>;
+pub(super) type Outcome = Result<Reply, Error>;
 
 /// Operations under way at once, of all connections. Of more than 4,096 the client refuses some; here they wait.
 const OPERATIONS: usize = 4_000;
@@ -117,7 +117,7 @@ fn sum(replies: Vec<Reply>) -> Reply {
 }
 
 /// What Redis says in this case, or our own text.
-fn failed(error: &Error, writes: bool) -> Reply {
+pub(super) fn failed(error: &Error, writes: bool) -> Reply {
     let code = if matches!(error, Error::Store(StoreError::Full | StoreError::DiskFull)) { "OOM" } else { "ERR" };
     let unknown = if writes && error.is_unknown() { "; the write may have taken place, or may yet" } else { "" };
     match error {
@@ -127,7 +127,7 @@ fn failed(error: &Error, writes: bool) -> Reply {
 }
 
 /// Of a command that writes to several keys.
-fn failed_in_part(error: &Error) -> Reply {
+pub(super) fn failed_in_part(error: &Error) -> Reply {
     let Reply::Error(text) = failed(error, false) else { return Reply::Null };
     Reply::Error(format!("{text}; some of the keys may have been written"))
 }

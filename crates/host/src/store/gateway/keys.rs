@@ -2,7 +2,7 @@
 
 use super::super::scan::of_part;
 use super::super::{Cursor, Operation, answers};
-use super::commands::Commands;
+use super::commands::{Commands, Outcome, failed, failed_in_part};
 use super::options::syntax;
 use crate::error::Error;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const PARTS: u64 = 32;
 const PART: u64 = u64::MAX / PARTS + 1;
 const REMOVED_AT_ONCE: usize = 16;
 /// Bytes of keys that KEYS may find.
-const KEYS_BYTES: usize = 16 << 20;
+const KEYS_BYTES: usize = 4 << 20;
 
 struct ScanOptions {
     pattern: Option<Bytes>,
@@ -60,10 +60,10 @@ impl Commands {
         Some(match call.name() {
             "SCAN" => self.scan(call),
             "KEYS" => call.exactly().map(|[pattern]| {
-                self.task_of(Vec::new(), false, |store| async move {
+                self.alone(false, |store| async move {
                     let keys = store.keys().await?;
                     let Some(keys) = keys else {
-                        return Ok(Reply::error("the keys are more than 16 MiB: use SCAN"));
+                        return Ok(Reply::error("the keys are more than 4 MiB: use SCAN"));
                     };
                     Ok(Reply::Array(keys.into_iter().filter(|key| fits(&pattern, key)).map(bulk).collect()))
                 })
@@ -74,11 +74,22 @@ impl Commands {
                     Ok(Reply::Integer(i64::try_from(page.all).unwrap_or(i64::MAX)))
                 })
             }),
-            "FLUSHDB" | "FLUSHALL" => call.at_least().map(|([], _)| {
-                self.task_of(Vec::new(), true, |store| async move { store.remove_all().await.map(|()| Reply::OK) })
-            }),
+            "FLUSHDB" | "FLUSHALL" => call
+                .at_least()
+                .map(|([], _)| self.alone(true, |store| async move { store.remove_all().await.map(|()| Reply::OK) })),
             _ => return None,
         })
+    }
+
+    /// A connection has one at a time, because their replies are long.
+    fn alone<F>(self: &Arc<Self>, writes: bool, run: impl FnOnce(Arc<Self>) -> F + Send + 'static) -> Task
+    where
+        F: Future<Output = Outcome> + Send,
+    {
+        let store = Arc::clone(self);
+        let failed = move |error| if writes { failed_in_part(&error) } else { failed(&error, false) };
+        // No key of the store is empty.
+        Task::new(vec![Bytes::new()], true, async move { run(store).await.unwrap_or_else(failed) })
     }
 
     /// Redis' cursor is a place in the order of keys, so it holds in any gateway, and for ever.
@@ -87,7 +98,7 @@ impl Commands {
         let cursor: Option<u64> = std::str::from_utf8(&cursor).ok().and_then(|text| text.parse().ok());
         let cursor = cursor.ok_or_else(|| Reply::error("invalid cursor"))?;
         let options = ScanOptions::of(options)?;
-        Ok(self.task_of(Vec::new(), false, move |store| async move {
+        Ok(self.alone(false, move |store| async move {
             let (mut found, next) = store.some_keys(Cursor::new(cursor, 0), options.count).await?;
             found.retain(|key| options.has_type && options.pattern.as_ref().is_none_or(|pattern| fits(pattern, key)));
             let cursor = Reply::text(next.map_or(0, |next| next.order()).to_string());
