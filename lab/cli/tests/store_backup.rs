@@ -34,6 +34,10 @@ fn r1_a_backup_is_of_one_moment_and_its_restore_is_the_same() {
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "52 keys\n"), "{said:?}");
     assert_eq!(metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_error(&backup(&store, &file), 1, &["there is such a file"]);
+    let (precious, other) = (store.directory.write("precious", "precious"), store.directory.path("other"));
+    std::os::unix::fs::symlink(&precious, format!("{other}.part")).unwrap();
+    assert_eq!(backup(&store, &other).code, Some(0));
+    assert_eq!(read(&precious).unwrap(), b"precious", "what a planted link names is not written");
     assert_error(&restore(&store, &file), 1, &["has keys already"]);
 
     let other = Store::start("backup-other");

@@ -40,7 +40,7 @@ pub enum ReplicaAnswer {
     Begun,
     /// The request is done.
     Done,
-    /// The backup is written; it has so many keys.
+    /// The backup is written; its number of keys.
     Keys(u64),
     /// The status.
     Status(Box<ReplicaStatus>),

@@ -51,8 +51,9 @@ pub fn write(backup: &Backup, path: &Path) -> io::Result<u64> {
     if path.try_exists()? {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is such a file: name a new one"));
     }
+    // An unknown name: another user of the directory could put a link there.
     let mut part = path.as_os_str().to_owned();
-    part.push(".part");
+    part.push(format!(".{:016x}.part", rand::random::<u64>()));
     let written = write_to(backup, Path::new(&part)).and_then(|keys| {
         // Unlike a rename, this never replaces a file.
         std::fs::hard_link(&part, path)?;
@@ -65,7 +66,7 @@ pub fn write(backup: &Backup, path: &Path) -> io::Result<u64> {
 #[cfg(feature = "replica")]
 fn write_to(backup: &Backup, path: &Path) -> io::Result<u64> {
     use std::io::{BufWriter, Write};
-    let file = midflight_files::create(path)?;
+    let file = midflight_files::options().write(true).create_new(true).open(path)?;
     let (mut out, mut crc, mut keys) = (BufWriter::with_capacity(BUFFER, file), 0, 0);
     let mut put = |bytes: &[u8]| {
         crc = crc32c::crc32c_append(crc, bytes);

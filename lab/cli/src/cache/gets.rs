@@ -118,7 +118,7 @@ pub(crate) struct Unwatched;
 impl Watch for Unwatched {}
 
 impl Gets {
-    /// Each get's nanoseconds since the start, client of so many, and key.
+    /// Of each get: when it is sent, in nanoseconds since the start; its client, of `clients`; its key.
     pub(crate) fn drawn(&self, clients: usize) -> impl Iterator<Item = (u64, usize, u32)> + '_ {
         let mut random = Pcg64::seed_from_u64(self.seed);
         let end = (self.warm_up + self.measured).as_nanos() as u64;

@@ -26,9 +26,9 @@ EXAMPLES
   midflight store backup monday.backup --config store.toml
   midflight store restore monday.backup --config other.toml
 
-The replica that leads writes all data of one moment, with every write that was acknowledged
-before, to a new file, while it serves. Run it on its machine, as root or as the user who
-started it. The file belongs to the user of the replica.
+The leader writes a consistent snapshot, including every acknowledged write, to a new file,
+while it serves. Run it on the leader's machine, as root or as the user who started it. The file
+belongs to the user of the replica.
 
 EXIT CODES
   0 the file is whole and on the disk, 1 failed: nothing is left, 2 wrong usage")]
