@@ -1,6 +1,7 @@
 //! A connection: reads requests, runs them, and sends their replies in order.
 
 use crate::call::{Call, Task};
+use crate::memory::{Held, Memory};
 use crate::reply::{Reply, Version};
 use crate::request::{Parser, cost};
 use crate::session::Session;
@@ -19,7 +20,7 @@ use tokio::net::tcp::ReadHalf;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 << 10;
-/// An idle connection's larger buffers are freed.
+/// What a connection may need without [`Memory`]. An idle connection's larger buffers are freed.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// The program behind the protocol.
@@ -59,6 +60,7 @@ pub async fn serve<S: Service>(
     place: &ConnectionPlace,
     service: &Arc<S>,
     bounds: Bounds,
+    memory: &Arc<Memory>,
 ) -> io::Result<()> {
     static IDS: AtomicI64 = AtomicI64::new(1);
     let (mut receiver, mut sender) = stream.split();
@@ -69,10 +71,12 @@ pub async fn serve<S: Service>(
         session: Session::new(IDS.fetch_add(1, Relaxed)),
         pipeline: Pipeline::default(),
         out: BytesMut::new(),
+        held: memory.nothing(),
     };
     let mut has_ended = false;
     loop {
         let must_read = connection.advance();
+        connection.account()?;
         if connection.is_idle() {
             if connection.session.is_over || has_ended {
                 return Ok(());
@@ -109,6 +113,7 @@ struct Connection<S> {
     session: Session,
     pipeline: Pipeline,
     out: BytesMut,
+    held: Held,
 }
 
 impl<S: Service> Connection<S> {
@@ -151,6 +156,22 @@ impl<S: Service> Connection<S> {
         self.pipeline.add(Waiting { task, cost, version: self.session.version });
     }
 
+    /// Takes or gives back memory. Without enough, the client is told, or the connection breaks.
+    fn account(&mut self) -> io::Result<()> {
+        let Self { parser, pipeline, out, held, .. } = self;
+        let replies = out.len() + pipeline.cost;
+        if held.resize((replies + parser.buffer().len()).saturating_sub(KEPT_BYTES)) {
+            return Ok(());
+        }
+        if !held.resize(replies.saturating_sub(KEPT_BYTES)) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        *parser = Parser::new(0);
+        self.session.is_over = true;
+        self.add(at_once(Reply::Error("OOM no memory is left for so long a request: try again".into())), 0);
+        Ok(())
+    }
+
     /// Returns whether there were any.
     fn take_replies(&mut self) -> bool {
         let before = self.out.len();
@@ -188,7 +209,7 @@ fn at_once(reply: Reply) -> Task {
 struct Pipeline {
     under_way: FuturesOrdered<BoxFuture<'static, Reply>>,
     /// What is known of them, in the same order.
-    held: VecDeque<Held>,
+    begun: VecDeque<Begun>,
     keys: HashMap<Bytes, KeyUse>,
     cost: usize,
     /// It must not begin before an earlier request on its keys has ended.
@@ -201,7 +222,7 @@ struct Waiting {
     version: Version,
 }
 
-struct Held {
+struct Begun {
     keys: Vec<Bytes>,
     writes: bool,
     cost: usize,
@@ -243,14 +264,14 @@ impl Pipeline {
             uses.writes += usize::from(writes);
         }
         self.cost += cost;
-        self.held.push_back(Held { keys, writes, cost, version });
+        self.begun.push_back(Begun { keys, writes, cost, version });
         self.under_way.push_back(reply);
     }
 
     /// The next reply, and the version to write it in; `None` if nothing is under way. May be dropped while it waits.
     async fn reply(&mut self) -> Option<(Reply, Version)> {
         let reply = self.under_way.next().await?;
-        let Held { keys, writes, cost, version } = self.held.pop_front()?;
+        let Begun { keys, writes, cost, version } = self.begun.pop_front()?;
         self.cost -= cost;
         for key in keys {
             let Entry::Occupied(mut uses) = self.keys.entry(key) else { continue };
@@ -328,10 +349,10 @@ mod tests {
 
     impl Served {
         fn new(permits: usize, bounds: Bounds) -> Self {
-            Self::with(permits, bounds, None)
+            Self::with(permits, bounds, None, Memory::new(1 << 30))
         }
 
-        fn with(permits: usize, bounds: Bounds, password: Option<&'static [u8]>) -> Self {
+        fn with(permits: usize, bounds: Bounds, password: Option<&'static [u8]>, memory: Arc<Memory>) -> Self {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let service = Arc::new(Slow {
                 permits: Semaphore::new(permits),
@@ -346,8 +367,8 @@ mod tests {
                 let listener = TcpListener::from_std(listener).unwrap();
                 let connections = Connections::new(10, Duration::from_secs(10));
                 let one = |stream, place: ConnectionPlace| {
-                    let service = Arc::clone(&served);
-                    async move { drop(serve(stream, &place, &service, bounds).await) }
+                    let (service, memory) = (Arc::clone(&served), Arc::clone(&memory));
+                    async move { drop(serve(stream, &place, &service, bounds, &memory).await) }
                 };
                 connections.accept(&listener, b"", one).await
             });
@@ -429,8 +450,25 @@ mod tests {
     }
 
     #[test]
+    fn r7_without_memory_a_long_request_is_refused_and_an_unread_reply_ends_the_connection() {
+        let served = |memory| Served::with(usize::MAX >> 4, Bounds::default(), None, Memory::new(memory));
+        let long = format!("GET {}\r\n", "x".repeat(60_000));
+        let mut client = served(0);
+        client.send(&long);
+        client.reads("+OK\r\n");
+        client.send(&format!("*2\r\n$3\r\nGET\r\n$200000\r\n{}", "x".repeat(150_000)));
+        client.reads("-OOM no memory is left for so long a request: try again\r\n");
+        let mut client = served(1 << 20);
+        client.send(&"BIG a\r\n".repeat(200));
+        let mut replies = Vec::new();
+        let ends = client.client.read_to_end(&mut replies);
+        assert!(ends.is_ok() || ends.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset));
+        assert!(replies.len() < 200 << 20, "{}", replies.len());
+    }
+
+    #[test]
     fn a_client_without_the_password_gets_nothing() {
-        let mut served = Served::with(usize::MAX >> 4, Bounds::default(), Some(b"secret"));
+        let mut served = Served::with(usize::MAX >> 4, Bounds::default(), Some(b"secret"), Memory::new(0));
         const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
         for (sent, reply) in [
             ("GET a", "-NOAUTH Authentication required.\r\n"),

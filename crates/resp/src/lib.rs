@@ -8,10 +8,12 @@
 //!
 //! **Bounds.** The cost of a request is its arguments' bytes, and 64 for each. While a connection's requests without a reply have the cost
 //! [`Bounds::cost`], or are [`Bounds::under_way`], or its client has not read [`Bounds::unread_bytes`] of replies, no more of its requests
-//! are read. A request of a higher cost ends the connection.
+//! are read. A request of a higher cost ends the connection. What a connection needs beyond 64 KiB comes from the [`Memory`] of all; if
+//! none is left, the connection ends.
 
 mod call;
 mod connection;
+mod memory;
 mod pattern;
 mod reply;
 mod request;
@@ -19,6 +21,7 @@ mod session;
 
 pub use call::{Call, Task, number};
 pub use connection::{Bounds, Service, serve};
+pub use memory::{Held, Memory};
 pub use pattern::fits;
 pub use reply::{Reply, Version};
 pub use request::{Parser, ProtocolError, cost};

@@ -1,6 +1,6 @@
 //! UPDATE: a condition on a key, a change of its value, and of its expiry, in one step.
 
-use midflight_wire::store::{ChangeCode, ConditionCode, ExpiryCode, UPDATE_RETURNS_VALUE, Update as Wire};
+use midflight_wire::store::{ChangeCode, ConditionCode, ExpiryCode, Stage, UPDATE_RETURNS_VALUE, Update as Wire};
 #[cfg(feature = "replica")]
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub enum Condition<B = Vec<u8>> {
     Later,
     /// The key exists, and would expire earlier than it does.
     Earlier,
+    /// The key exists, and the last entry that changed it has this index.
+    Unchanged(u64),
 }
 
 /// What happens to the value.
@@ -46,6 +48,10 @@ pub enum Change<B = Vec<u8>> {
     Remove,
     /// This is added; a missing key counts as 0.
     Add(i64),
+    /// The value that is staged under this number replaces it. It is gone then, whether the condition holds or not.
+    SetStaged(u64),
+    /// The same, but it is appended.
+    AppendStaged(u64),
 }
 
 /// What happens to the time at which the key expires.
@@ -105,17 +111,22 @@ impl<B> Default for Update<B> {
 }
 
 impl<B: AsRef<[u8]>> Update<B> {
-    pub(crate) fn expected(&self) -> &[u8] {
-        if let Condition::Equals(value) = &self.condition { value.as_ref() } else { &[] }
+    /// Bytes of the expected value.
+    pub(crate) fn expected_length(&self) -> usize {
+        match &self.condition {
+            Condition::Equals(value) => value.as_ref().len(),
+            Condition::Unchanged(revision) => size_of_val(revision),
+            _ => 0,
+        }
     }
 
-    fn operand(&self) -> &[u8] {
+    pub(crate) fn operand(&self) -> &[u8] {
         if let Change::Set(value) | Change::Append(value) = &self.change { value.as_ref() } else { &[] }
     }
 
     /// Bytes of the arguments of a WRITE.
     pub(crate) fn length(&self) -> usize {
-        size_of::<Wire>().saturating_add(self.expected().len()).saturating_add(self.operand().len())
+        size_of::<Wire>().saturating_add(self.expected_length()).saturating_add(self.operand().len())
     }
 
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) {
@@ -130,6 +141,8 @@ impl<B: AsRef<[u8]>> Update<B> {
             Change::Append(_) => (ChangeCode::Append, 0),
             Change::Remove => (ChangeCode::Remove, 0),
             Change::Add(by) => (ChangeCode::Add, by),
+            Change::SetStaged(number) => (ChangeCode::SetStaged, number.cast_signed()),
+            Change::AppendStaged(number) => (ChangeCode::AppendStaged, number.cast_signed()),
         };
         let condition = match self.condition {
             Condition::Always => ConditionCode::Always,
@@ -141,6 +154,7 @@ impl<B: AsRef<[u8]>> Update<B> {
             Condition::Expiring => ConditionCode::Expiring,
             Condition::Later => ConditionCode::Later,
             Condition::Earlier => ConditionCode::Earlier,
+            Condition::Unchanged(_) => ConditionCode::Unchanged,
         };
         let wire = Wire {
             after: after.into(),
@@ -152,12 +166,53 @@ impl<B: AsRef<[u8]>> Update<B> {
             reserved: [0; 4],
         };
         buffer.extend_from_slice(wire.as_bytes());
-        buffer.extend_from_slice(self.expected());
+        match &self.condition {
+            Condition::Equals(value) => buffer.extend_from_slice(value.as_ref()),
+            Condition::Unchanged(revision) => buffer.extend_from_slice(&revision.to_be_bytes()),
+            _ => {}
+        }
         buffer.extend_from_slice(self.operand());
     }
 }
 
+impl Update {
+    pub(crate) fn borrowed(&self) -> Update<&[u8]> {
+        self.map(Vec::as_slice)
+    }
+}
+
+impl<B> Update<B> {
+    fn map<'a, C>(&'a self, of: impl Fn(&'a B) -> C) -> Update<C> {
+        let condition = match &self.condition {
+            Condition::Always => Condition::Always,
+            Condition::Absent => Condition::Absent,
+            Condition::Present => Condition::Present,
+            Condition::Equals(value) => Condition::Equals(of(value)),
+            Condition::Due => Condition::Due,
+            Condition::Lasting => Condition::Lasting,
+            Condition::Expiring => Condition::Expiring,
+            Condition::Later => Condition::Later,
+            Condition::Earlier => Condition::Earlier,
+            Condition::Unchanged(revision) => Condition::Unchanged(*revision),
+        };
+        let change = match &self.change {
+            Change::Keep => Change::Keep,
+            Change::Set(value) => Change::Set(of(value)),
+            Change::Append(value) => Change::Append(of(value)),
+            Change::Remove => Change::Remove,
+            Change::Add(by) => Change::Add(*by),
+            Change::SetStaged(number) => Change::SetStaged(*number),
+            Change::AppendStaged(number) => Change::AppendStaged(*number),
+        };
+        Update { condition, change, expiry: self.expiry, returns: self.returns }
+    }
+}
+
 impl<'a> Update<&'a [u8]> {
+    pub(crate) fn to_owned(&self) -> Update {
+        self.map(|value| value.to_vec())
+    }
+
     /// `None` if they are no update's arguments.
     #[cfg_attr(not(feature = "replica"), expect(dead_code, reason = "replicas decode"))]
     pub(crate) fn decode(arguments: &'a [u8], expected: usize) -> Option<Self> {
@@ -173,6 +228,7 @@ impl<'a> Update<&'a [u8]> {
             ConditionCode::Expiring => Condition::Expiring,
             ConditionCode::Later => Condition::Later,
             ConditionCode::Earlier => Condition::Earlier,
+            ConditionCode::Unchanged => Condition::Unchanged(u64::from_be_bytes(expected.try_into().ok()?)),
         };
         let change = match ChangeCode::from_number(wire.change)? {
             ChangeCode::Keep => Change::Keep,
@@ -180,6 +236,8 @@ impl<'a> Update<&'a [u8]> {
             ChangeCode::Append => Change::Append(operand),
             ChangeCode::Remove => Change::Remove,
             ChangeCode::Add => Change::Add(wire.addend.get()),
+            ChangeCode::SetStaged => Change::SetStaged(wire.addend.get().cast_unsigned()),
+            ChangeCode::AppendStaged => Change::AppendStaged(wire.addend.get().cast_unsigned()),
         };
         let expiry = match ExpiryCode::from_number(wire.expiry)? {
             ExpiryCode::Keep => Expiry::Keep,
@@ -187,8 +245,38 @@ impl<'a> Update<&'a [u8]> {
             ExpiryCode::After => Expiry::After(wire.after.get()),
         };
         let update = Self { condition, change, expiry, returns: wire.flags & UPDATE_RETURNS_VALUE != 0 };
-        let is_whole = update.expected().len() == expected.len() && update.operand().len() == operand.len();
+        let is_whole = update.expected_length() == expected.len() && update.operand().len() == operand.len();
         is_whole.then_some(update)
+    }
+}
+
+/// A part of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "replica", derive(Serialize, Deserialize))]
+pub(crate) struct Part<'a> {
+    /// Random number of the value.
+    pub(crate) staged: u64,
+    /// Of the whole value.
+    pub(crate) length: u32,
+    /// Where the part begins.
+    pub(crate) offset: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) {
+        let Self { staged, length, offset, bytes } = *self;
+        let stage = Stage { staged: staged.into(), length: length.into(), offset: offset.into() };
+        buffer.extend_from_slice(stage.as_bytes());
+        buffer.extend_from_slice(bytes);
+    }
+
+    /// `None` if these are no part.
+    #[cfg_attr(not(feature = "replica"), expect(dead_code, reason = "replicas decode"))]
+    pub(crate) fn decode(arguments: &'a [u8]) -> Option<Self> {
+        let (stage, bytes) = Stage::ref_from_prefix(arguments).ok()?;
+        let (length, offset) = (stage.length.get(), stage.offset.get());
+        Some(Self { staged: stage.staged.get(), length, offset, bytes })
     }
 }
 
@@ -212,6 +300,7 @@ mod tests {
             Just(Condition::Expiring),
             Just(Condition::Later),
             Just(Condition::Earlier),
+            any::<u64>().prop_map(Condition::Unchanged),
         ];
         let change = prop_oneof![
             Just(Change::Keep),
@@ -219,6 +308,8 @@ mod tests {
             bytes().prop_map(Change::Append),
             Just(Change::Remove),
             any::<i64>().prop_map(Change::Add),
+            any::<u64>().prop_map(Change::SetStaged),
+            any::<u64>().prop_map(Change::AppendStaged),
         ];
         let expiry = prop_oneof![Just(Expiry::Keep), Just(Expiry::Never), any::<u64>().prop_map(Expiry::After)];
         (condition, change, expiry, any::<bool>()).prop_map(|(condition, change, expiry, returns)| Update {
@@ -235,7 +326,7 @@ mod tests {
             let mut arguments = Vec::new();
             update.encode(&mut arguments);
             prop_assert_eq!(arguments.len(), update.length());
-            let decoded = Update::decode(&arguments, update.expected().len()).unwrap();
+            let decoded = Update::decode(&arguments, update.expected_length()).unwrap();
             let mut again = Vec::new();
             decoded.encode(&mut again);
             prop_assert_eq!((again, decoded.returns), (arguments, update.returns));

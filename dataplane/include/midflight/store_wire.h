@@ -52,6 +52,9 @@ enum mf_store_status {
     MF_STATUS_BEHIND = 16,         /* from a follower that lacks LOG_IDX; the switch asks the leader, so clients never see this */
     MF_STATUS_FULL = 17,           /* the store has reached its size limit */
     MF_STATUS_DISK_FULL = 18,      /* no majority of the replicas has free disk space */
+    MF_STATUS_PIECE = 19,          /* READ: mf_piece, then a piece of the value */
+    MF_STATUS_NOT_STAGED = 20,     /* UPDATE: the staged value is not there, or not whole */
+    MF_STATUS_TOO_LONG = 21,       /* a write whose reply would have the value before, which does not fit: it did not run */
     MF_STATUS_END
 };
 
@@ -65,7 +68,9 @@ enum mf_store_status {
 #define MF_FLAG_OFFERS_DIRECT 16 /* from the switch, in a reply to a client: READs may ask for direct replies */
 #define MF_FLAG_SCAN 64       /* from the client: a SCAN. The key is where the page begins: an order, 8 bytes, and the number of keys to
                                * skip there, 2 bytes. A key's order: 4 bytes as in `hash`, and the low half of the XXH3 of the whole key */
-#define MF_FLAGS_KEPT (MF_FLAG_EXISTS | MF_FLAG_SCAN) /* from the client: they reach the replica, and return with its reply */
+#define MF_FLAG_PIECE 128     /* from the client: a READ of a piece of a value; mf_piece_of precedes the key, as a part of it */
+#define MF_FLAGS_KEPT (MF_FLAG_EXISTS | MF_FLAG_SCAN | MF_FLAG_PIECE) /* from the client: they reach the replica, and return with its
+                                                                       * reply */
 #define MF_FLAG_UNSERVED 32 /* from the client: for a while, no switch that answered it has had a session */
 
 /* `command` of mf_write. Log entries use the same numbers. */
@@ -77,6 +82,7 @@ enum mf_command {
     MF_COMMAND_INCR = 5,   /* the increment: 8 bytes, two's complement */
     MF_COMMAND_CREATE = 6, /* value */
     MF_COMMAND_UPDATE = 7, /* mf_update, the expected value, the new one */
+    MF_COMMAND_STAGE = 8,  /* mf_stage, a part of a value */
 };
 
 /* `condition` of mf_update. */
@@ -90,6 +96,7 @@ enum mf_condition {
     MF_CONDITION_EXPIRING = 6, /* the key exists and expires */
     MF_CONDITION_LATER = 7,    /* the key exists and would expire later than it does */
     MF_CONDITION_EARLIER = 8,  /* the key exists and would expire earlier than it does */
+    MF_CONDITION_UNCHANGED = 9, /* the key has this revision: 8 bytes in place of the expected value */
 };
 
 /* `change` of mf_update. */
@@ -99,6 +106,8 @@ enum mf_change {
     MF_CHANGE_APPEND = 2, /* the last argument is appended; a missing key counts as empty */
     MF_CHANGE_REMOVE = 3,
     MF_CHANGE_ADD = 4,    /* `addend` is added; a missing key counts as 0 */
+    MF_CHANGE_SET_STAGED = 5, /* the value staged under the number `addend` is the new value */
+    MF_CHANGE_APPEND_STAGED = 6, /* the value staged under the number `addend` is appended */
 };
 
 /* `expiry` of mf_update. */
@@ -169,6 +178,27 @@ struct MF_WIRE mf_scanned {
     uint16_t skip;       /* keys of this order that are behind it */
     uint8_t is_last;     /* 1: this was the last page */
     uint8_t reserved[5]; /* 0 */
+};
+
+/* Precedes the key of a READ with MF_FLAG_PIECE, and counts as a part of it. */
+struct MF_WIRE mf_piece_of {
+    uint64_t revision; /* that of the pieces that the client has; 0: none */
+    uint32_t offset;   /* where the piece begins, in bytes */
+    uint8_t reserved[4]; /* 0 */
+};
+
+/* First part of a READ_REPLY with PIECE; the piece follows. If the key has another revision than the READ asked for, it is the first. */
+struct MF_WIRE mf_piece {
+    uint64_t revision; /* log index of the entry that last changed the key */
+    uint32_t length;   /* of the whole value */
+    uint32_t offset;   /* where the piece begins */
+};
+
+/* First argument of STAGE; the part follows. */
+struct MF_WIRE mf_stage {
+    uint64_t staged; /* random number of the value */
+    uint32_t length; /* of the whole value */
+    uint32_t offset; /* where the part begins */
 };
 
 /* replica -> switch: asks for the switch's incarnation and time. */

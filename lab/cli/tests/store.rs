@@ -73,11 +73,11 @@ fn operations_answer_by_text_json_and_exit_code() {
     assert_eq!((store.cli(&["exists", "b"]), store.cli(&["del", "b"])), (no(""), no("")));
     let lines = |args: &[&str]| store.cli(args).1.lines().count();
     assert_eq!((lines(&["status"]), lines(&["status", "--times"])), (4, 9), "times only if they are asked for");
-    let long = "v".repeat(1200);
+    let long = "k".repeat(1200);
     for (args, parts) in [
         (&["incr", "a"][..], &["no number"][..]),
         (&["put", "", "1"], &["the key is empty", "1 to 1024"]),
-        (&["put", "a", &long], &["1201 bytes", "1112"]),
+        (&["put", &long, "1"], &["1200 bytes", "1024"]),
     ] {
         let said = run(&[&["store", args[0], "--config", &store.config], &args[1..]].concat());
         assert_error(&said, 1, parts);
@@ -101,8 +101,10 @@ fn keys_and_values_may_have_any_bytes() {
     assert_eq!(store.cli(&["get", "--escaped", "--raw", "a\\x00b"]), done("1"));
     assert_eq!(store.cli(&["get", "a"]), no(""));
     assert_error(&run(&["store", "get", "--config", &store.config, "--escaped", "\\q"]), 2, &["hexadecimal digits"]);
-    let said = run_with(&["store", "put", "--config", &store.config, "b", "-"], &"x".repeat(1_100_000));
-    assert_error(&said, 1, &["the value on stdin has more than 64 KiB", "at most 1,112 bytes"]);
+    let put = |length| run_with(&["store", "put", "--config", &store.config, "b", "-"], &"x".repeat(length));
+    assert_eq!(put(100_000).code, Some(0));
+    assert_eq!(store.cli(&["get", "--raw", "b"]), done(&"x".repeat(100_000)));
+    assert_error(&put((8 << 20) + 1), 1, &["the value on stdin has more than 8 MiB"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn restore(store: &Store, file: &str) -> CommandOutput {
 fn r1_a_backup_is_of_one_moment_and_its_restore_is_the_same() {
     let store = Store::start("backup");
     for n in 0..50 {
-        assert_eq!(store.cli(&["put", &format!("key {n}"), &"x".repeat(n)]).0, Some(0));
+        assert_eq!(store.cli(&["put", &format!("key {n}"), &"x".repeat(n * 100)]).0, Some(0));
     }
     assert_eq!(store.cli(&["put", "expires", "soon", "--ttl", "1h"]).0, Some(0));
     assert_eq!(store.cli(&["put", "--escaped", "\\x00\\xff\\n", "\\x00"]).0, Some(0));
@@ -44,7 +44,7 @@ fn r1_a_backup_is_of_one_moment_and_its_restore_is_the_same() {
     let said = restore(&other, &file);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "52 keys\n"), "{said:?}");
     assert_eq!(other.cli(&["scan", "--count"]), (Some(0), "52\n".into()));
-    assert_eq!(other.cli(&["get", "key 32"]), (Some(0), format!("{}\n", "x".repeat(32))));
+    assert_eq!(other.cli(&["get", "key 32"]), (Some(0), format!("{}\n", "x".repeat(3_200))));
     assert_eq!(other.cli(&["get", "--escaped", "\\x00\\xff\\n"]), (Some(0), "\\x00\n".into()));
     let (_, left) = other.cli(&["ttl", "expires"]);
     assert!(left.starts_with("359"), "{left}");

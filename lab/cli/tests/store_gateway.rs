@@ -268,6 +268,44 @@ fn r1_a_pipeline_is_in_order_for_each_key() {
     }
 }
 
+fn set(key: &str, value: &str) -> String {
+    format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n${}\r\n{value}\r\n", key.len(), value.len())
+}
+
+#[test]
+fn r1_values_that_fit_no_packet() {
+    let store = Store::start("gateway-large");
+    let gateway = gateway(&store);
+    let mut client = Client::of(&gateway);
+    let [large, other] = ["x", "y"].map(|letter| letter.repeat(100_000));
+    client.send(set("a", &large));
+    assert_eq!(client.reply(), "+OK");
+    client.says("GET a", &large);
+    client.says("STRLEN a", ":100000");
+    client.says("SETNX a 1", ":0");
+    client.says("SET a 1 NX GET", &large);
+    client.says("INCR a", "-ERR value is not an integer or out of range");
+    client.says("APPEND a z", ":100001");
+    client.send(format!("*3\r\n$6\r\nAPPEND\r\n$1\r\na\r\n$100000\r\n{other}\r\n"));
+    assert_eq!(client.reply(), ":200001");
+    client.says("GETSET a 1", &format!("{large}z{other}"));
+    client.says("GET a", "1");
+    client.send(set("a", &large));
+    assert_eq!(client.reply(), "+OK");
+    client.says("GETEX a EX 100", &large);
+    client.says("TTL a", ":100");
+    client.says("MGET a b a", &format!("*3 {large} $-1 {large}"));
+    client.says("GETDEL a", &large);
+    client.says("EXISTS a", ":0");
+    let largest = "z".repeat(8 << 20);
+    client.send(set("a", &largest));
+    assert_eq!(client.reply(), "+OK");
+    assert!(client.ask("GET a") == largest);
+    // In the order in which they were sent, though the first takes longer.
+    client.send(format!("{}{}GET b\r\n", set("b", &large), set("b", "1")));
+    assert_eq!((client.reply(), client.reply(), client.reply()), ("+OK".into(), "+OK".into(), "1".into()));
+}
+
 #[test]
 fn r7_what_one_client_sends_disturbs_no_other() {
     let store = Store::start("gateway-garbage");
@@ -286,9 +324,10 @@ fn r7_what_one_client_sends_disturbs_no_other() {
         assert_eq!(bad.reply(), reply);
         good.says("GET a", "1");
     }
-    let long = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2000\r\n{}\r\n", "x".repeat(2_000));
-    good.send(long);
-    assert_eq!(good.reply(), "-ERR the key and its values have 2001 bytes: together they may have 1112");
+    good.send(set("a", &"x".repeat((8 << 20) + 1)));
+    assert_eq!(good.reply(), "-ERR the value has 8388609 bytes: a value may have 8388608");
+    good.send(set(&"k".repeat(1_009), &"x".repeat(1_000)));
+    assert_eq!(good.reply(), "-ERR the key has 1009 bytes: with so long a value it may have 1008");
     Client::of(&gateway).send("*2\r\n$3\r\nGET\r\n$5\r\nab"); // and leaves
     good.says("GET a", "1");
 }

@@ -4,7 +4,7 @@
 
 #[cfg(feature = "replica")]
 use midflight_store::replica::Backup;
-use midflight_wire::store::{DATA_MAX, KEY_MAX};
+use midflight_wire::store::{KEY_MAX, VALUE_MAX};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -149,7 +149,7 @@ impl BackupReader {
         if key == 0 {
             return self.end(last).map(|()| None);
         }
-        if key > KEY_MAX || key + value > DATA_MAX {
+        if key > KEY_MAX || value > VALUE_MAX {
             return Err(BackupError::Damaged);
         }
         let record = Record {

@@ -70,7 +70,7 @@ impl Client {
             return;
         };
         let is_first = reply.request.header.sequence.get() == 0;
-        let is_good = matches!(reply.status, Status::Done | Status::NotFound);
+        let is_good = matches!(reply.status, Status::Done | Status::NotFound | Status::Piece);
         let is_own = is_first && is_good && reply.request.set.get() == self.config.set;
         if is_own && self.answered(now, number, switch, reply) {
             self.counters.direct_answers += 1;
@@ -229,6 +229,11 @@ impl Client {
         } else if !request.body.is_write() && request.state() != State::Waiting {
             self.reads.release();
         }
+        let ended = match request.body.kind {
+            Kind::Operation(operation) => self.large.ended(number, operation, outcome),
+            Kind::Open => Some((number, outcome)),
+        };
+        let Some((number, outcome)) = ended else { return };
         match outcome {
             Ok(_) => self.counters.answered += 1,
             Err(_) => self.counters.failed += 1,

@@ -1,4 +1,4 @@
-use super::{OperationKey, Page, Updated};
+use super::{OperationKey, Page, Updated, ValuePiece};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ pub enum Answer {
     Value(Vec<u8>),
     /// GET and CAS: the key does not exist.
     NotFound,
-    /// PUT and CAS: done.
+    /// PUT, CAS, CREATE and STAGE: done.
     Done,
     /// EXISTS: whether the key exists; DELETE: whether it did.
     Existed(bool),
@@ -48,6 +48,8 @@ pub enum Answer {
     Updated(Updated),
     /// SCAN: a page.
     Page(Page),
+    /// A piece of a value.
+    Piece(ValuePiece),
 }
 
 /// The last answer that the client got, to any operation, while this one waited.
@@ -114,6 +116,16 @@ pub enum StoreError {
     /// The result would exceed the bound on values.
     #[error("the result would be larger than a value may be")]
     TooLarge,
+    /// The value before is too long for the reply of this update, and its condition is not one of those that a client can check. The
+    /// update did not run.
+    #[error("the value before is too long for the answer: read it, and update the key on condition of its revision")]
+    TooLong,
+    /// The staged parts of the value are gone: it took too long, or too many values were staged at once. The write did not run.
+    #[error("the parts of the value are gone, because it took too long to send them all: try again")]
+    NotStaged,
+    /// Each time when this client had read a long value in order to change it, another client changed it first. The write did not run.
+    #[error("other clients changed the key again and again: try again")]
+    Contended,
     /// The store has reached its bound on bytes.
     #[error("the store is full: delete some keys, or write shorter values")]
     Full,

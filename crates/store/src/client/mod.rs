@@ -1,7 +1,7 @@
 //! The client of a linearizable store: operations in, answers out.
 //!
 //! [`Client`] is the state machine. `transmit` writes packets, `answers` handles replies, `outcome` interprets them, `clock` handles
-//! timers. Data: `requests` (open ones), `lanes` (client ids), `switches`, `direct` (direct replies). Protocol:
+//! timers. `large` reads and writes values that fit no packet. Data: `requests` (open ones), `lanes` (client ids), `switches`, `direct` (direct replies). Protocol:
 //! `docs/internals/store.md`.
 
 mod answers;
@@ -11,8 +11,10 @@ mod counters;
 mod direct;
 mod events;
 mod lanes;
+mod large;
 mod operation;
 mod outcome;
+mod pieces;
 mod requests;
 mod switches;
 mod transmit;
@@ -21,18 +23,19 @@ pub use crate::update::{Change, Condition, Expiry, Update, Updated};
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
 pub use events::{Answer, Event, Reached, StoreError};
-pub use midflight_wire::store::{Cursor, Page};
+pub use midflight_wire::store::{Cursor, Page, PlaceInValue, ValuePiece};
 pub use operation::{Operation, OperationKey, SubmitError};
 
 use answers::Reply;
 use direct::Direct;
 use lanes::Lanes;
+use large::Large;
 use midflight_endpoint::requests::Requests;
 use midflight_endpoint::{Backoff, Endpoint, Nanos, Queue, RoundTrip};
 use midflight_wire::Reject;
 use midflight_wire::store::{Packet, parse};
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use requests::{Body, Kind};
 use std::collections::VecDeque;
@@ -51,6 +54,7 @@ pub struct Client {
     /// Writes that have no lane yet.
     writes: VecDeque<u64>,
     lanes: Lanes,
+    large: Large,
     /// If the store has no room for client ids and some lane has one, no other is requested before this time.
     may_open_from: Nanos,
     switches: Switches,
@@ -77,6 +81,7 @@ impl Client {
             reads: Queue::new(config.reads_max),
             writes: VecDeque::new(),
             lanes: Lanes::new(config.lanes),
+            large: Large::default(),
             may_open_from: 0,
             switches: Switches::new(&config.switches, Backoff::new(config.inactive_min..=config.inactive_max)),
             direct: Direct::new(),
@@ -93,10 +98,20 @@ impl Client {
     /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, operation: Operation) -> Result<OperationKey, SubmitError> {
         operation.check()?;
-        let queued = self.reads.waiting() + self.writes.len();
+        let queued = self.reads.waiting() + self.writes.len() + self.large.open();
         if queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
+        self.counters.submitted += 1;
+        if !operation.is_large() {
+            return Ok(OperationKey(self.enqueue(now, operation)));
+        }
+        let number = self.secrets.next_u64();
+        self.large.begin(number, operation);
+        Ok(OperationKey(number))
+    }
+
+    fn enqueue(&mut self, now: Nanos, operation: Operation) -> u64 {
         let (is_write, hash) = (operation.is_write(), operation.hash());
         let body = Body { kind: Kind::Operation(operation), hash, ..Body::default() };
         let number = self.requests.insert(now.saturating_add(self.config.timeout), body, &mut self.secrets);
@@ -105,14 +120,13 @@ impl Client {
         } else {
             self.reads.push(number)
         }
-        self.counters.submitted += 1;
-        Ok(OperationKey(number))
+        number
     }
 
     /// Open operations and openings of client ids.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.requests.open()
+        self.requests.open() + self.large.open()
     }
 
     /// The switch in use.

@@ -1,11 +1,13 @@
+use crate::update::Part;
 use crate::update::Update;
-use midflight_wire::store::{Command, Cursor, DATA_MAX, KEY_MAX, key_hash};
+use midflight_wire::store::{Command, Cursor, DATA_MAX, KEY_MAX, PlaceInValue, Stage, VALUE_MAX, key_hash};
 
 /// Identifies an operation of this client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationKey(pub u64);
 
-/// An operation on one key. A key has 1 to [`KEY_MAX`] bytes; a key and its values together have at most [`DATA_MAX`].
+/// An operation on one key. A key has 1 to [`KEY_MAX`] bytes, and [`PlaceInValue::KEY_MAX`] if it and the values of the operation have
+/// together more than [`DATA_MAX`]. A value has at most [`VALUE_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads a value.
@@ -53,7 +55,7 @@ pub enum Operation {
         /// The addend.
         by: i64,
     },
-    /// Changes value and expiry if a condition holds. Takes 24 bytes of [`DATA_MAX`].
+    /// Changes value and expiry if a condition holds.
     Update {
         /// The key.
         key: Vec<u8>,
@@ -64,6 +66,24 @@ pub enum Operation {
     Scan {
         /// Where the page begins; [`Cursor::default`] is the first of all.
         from: Cursor,
+    },
+    /// Reads a piece of a value, and the key's revision. (A GET reads all pieces.)
+    Piece {
+        /// Where it begins.
+        place: PlaceInValue,
+    },
+    /// Keeps a part of a value for [`Change::SetStaged`](crate::client::Change::SetStaged). (A PUT does both.)
+    Stage {
+        /// The key.
+        key: Vec<u8>,
+        /// Random number of the value.
+        staged: u64,
+        /// Bytes of the whole value.
+        length: u32,
+        /// Where the part begins.
+        offset: u32,
+        /// The part.
+        part: Vec<u8>,
     },
 }
 
@@ -76,9 +96,12 @@ pub enum SubmitError {
     /// A key that is too long.
     #[error("the key has {0} bytes: a key may have {KEY_MAX}")]
     KeyTooLong(usize),
-    /// Key and values exceed [`DATA_MAX`].
-    #[error("the key and its values have {0} bytes: together they may have {DATA_MAX}")]
+    /// A value that is too long.
+    #[error("the value has {0} bytes: a value may have {VALUE_MAX}")]
     TooLarge(usize),
+    /// A key that is too long for a value of this length.
+    #[error("the key has {0} bytes: with so long a value it may have {max}", max = PlaceInValue::KEY_MAX)]
+    KeyTooLongForValue(usize),
     /// The queue is full.
     #[error("{0} operations wait, the bound `queued_max`: submit again when some have ended")]
     QueueFull(usize),
@@ -86,10 +109,14 @@ pub enum SubmitError {
 
 impl Operation {
     pub(super) fn hash(&self) -> u32 {
-        if let Self::Scan { from } = self { from.hash() } else { key_hash(self.key()) }
+        match self {
+            Self::Scan { from } => from.hash(),
+            Self::Piece { place } => key_hash(place.key()),
+            _ => key_hash(self.key()),
+        }
     }
 
-    /// The key; of a SCAN its cursor.
+    /// The key; of a SCAN its cursor, of a piece its place.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match self {
@@ -100,7 +127,9 @@ impl Operation {
             | Self::Cas { key, .. }
             | Self::Create { key, .. }
             | Self::Incr { key, .. }
-            | Self::Update { key, .. } => key,
+            | Self::Update { key, .. }
+            | Self::Stage { key, .. } => key,
+            Self::Piece { place } => place.as_bytes(),
             Self::Scan { from } => from.as_bytes(),
         }
     }
@@ -109,7 +138,8 @@ impl Operation {
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         match self {
-            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } => None,
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Piece { .. } => None,
+            Self::Stage { .. } => Some(Command::Stage),
             Self::Put { .. } => Some(Command::Put),
             Self::Delete { .. } => Some(Command::Delete),
             Self::Cas { .. } => Some(Command::Cas),
@@ -128,7 +158,10 @@ impl Operation {
     /// Appends what follows the key in a WRITE.
     pub(super) fn write_arguments(&self, buffer: &mut Vec<u8>) {
         match self {
-            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Delete { .. } => {}
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Piece { .. } | Self::Delete { .. } => {}
+            Self::Stage { staged, length, offset, part, .. } => {
+                Part { staged: *staged, length: *length, offset: *offset, bytes: part }.encode(buffer);
+            }
             Self::Put { value, .. } | Self::Create { value, .. } => buffer.extend_from_slice(value),
             Self::Cas { expected, new, .. } => {
                 buffer.extend_from_slice(expected);
@@ -143,9 +176,36 @@ impl Operation {
     pub(super) fn expected_length(&self) -> usize {
         match self {
             Self::Cas { expected, .. } => expected.len(),
-            Self::Update { update, .. } => update.expected().len(),
+            Self::Update { update, .. } => update.expected_length(),
             _ => 0,
         }
+    }
+
+    /// Bytes of what follows the key in a WRITE.
+    fn arguments(&self) -> usize {
+        match self {
+            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Piece { .. } | Self::Delete { .. } => 0,
+            Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
+            Self::Cas { expected, new, .. } => expected.len().saturating_add(new.len()),
+            Self::Incr { by, .. } => size_of_val(by),
+            Self::Update { update, .. } => update.length(),
+            Self::Stage { part, .. } => size_of::<Stage>() + part.len(),
+        }
+    }
+
+    /// Bytes of the longest value.
+    fn longest_value(&self) -> usize {
+        match self {
+            Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
+            Self::Cas { expected, new, .. } => expected.len().max(new.len()),
+            Self::Update { update, .. } => update.expected_length().max(update.operand().len()),
+            _ => 0,
+        }
+    }
+
+    /// Whether it does not fit a packet.
+    pub(super) fn is_large(&self) -> bool {
+        self.key().len().saturating_add(self.arguments()) > DATA_MAX
     }
 
     /// Whether its key and values are within the bounds.
@@ -153,19 +213,12 @@ impl Operation {
     /// # Errors
     /// What is not.
     pub fn check(&self) -> Result<(), SubmitError> {
-        let key = self.key().len();
-        let arguments = match self {
-            Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Delete { .. } => 0,
-            Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
-            Self::Cas { expected, new, .. } => expected.len().saturating_add(new.len()),
-            Self::Incr { by, .. } => size_of_val(by),
-            Self::Update { update, .. } => update.length(),
-        };
-        let all = key.saturating_add(arguments);
+        let (key, value) = (self.key().len(), self.longest_value());
         match key {
             0 => Err(SubmitError::EmptyKey),
             _ if key > KEY_MAX => Err(SubmitError::KeyTooLong(key)),
-            _ if all > DATA_MAX => Err(SubmitError::TooLarge(all)),
+            _ if value > VALUE_MAX => Err(SubmitError::TooLarge(value)),
+            _ if self.is_large() && key > PlaceInValue::KEY_MAX => Err(SubmitError::KeyTooLongForValue(key)),
             _ => Ok(()),
         }
     }
@@ -182,11 +235,15 @@ mod tests {
         assert_eq!(Operation::Incr { key: key(KEY_MAX), by: 1 }.check(), Ok(()));
         let too_long = Operation::Delete { key: key(KEY_MAX + 1) }.check().expect_err("too long");
         assert_eq!(too_long.to_string(), "the key has 1025 bytes: a key may have 1024");
-        let room = DATA_MAX - 4;
-        assert_eq!(Operation::Put { key: key(4), value: key(room) }.check(), Ok(()));
-        let too_large = Operation::Put { key: key(4), value: key(room + 1) }.check().expect_err("too large");
-        assert_eq!(too_large.to_string(), "the key and its values have 1113 bytes: together they may have 1112");
-        assert_eq!(Operation::Cas { key: key(4), expected: key(room - 1), new: key(1) }.check(), Ok(()));
-        assert!(Operation::Cas { key: key(4), expected: key(room), new: key(1) }.check().is_err());
+        let put = |key, value| Operation::Put { key, value };
+        assert_eq!(put(key(4), key(VALUE_MAX)).check(), Ok(()));
+        let too_large = put(key(4), key(VALUE_MAX + 1)).check().expect_err("too large");
+        assert_eq!(too_large.to_string(), "the value has 8388609 bytes: a value may have 8388608");
+        assert_eq!(put(key(KEY_MAX), key(88)).check(), Ok(()), "it fits a packet");
+        let too_long = put(key(KEY_MAX), key(89)).check().expect_err("too long");
+        assert_eq!(too_long.to_string(), "the key has 1024 bytes: with so long a value it may have 1008");
+        let cas = |expected, new| Operation::Cas { key: key(4), expected: key(expected), new: key(new) };
+        assert!(!cas(DATA_MAX - 5, 1).is_large() && cas(DATA_MAX - 4, 1).is_large());
+        assert!(cas(VALUE_MAX, VALUE_MAX).check().is_ok() && cas(VALUE_MAX + 1, 1).check().is_err());
     }
 }

@@ -1,4 +1,4 @@
-use super::{Answer, Operation, Page, StoreError, Updated};
+use super::{Answer, Operation, Page, StoreError, Updated, ValuePiece};
 use midflight_wire::store::{Status, Updated as Wire};
 use zerocopy::FromBytes;
 
@@ -7,6 +7,11 @@ pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Op
     match status {
         Status::Done => done(operation, value).map(Ok),
         Status::NotFound => not_found(operation).map(Ok),
+        Status::Piece => match operation {
+            Operation::Get { key } => ValuePiece::parse(key, value).map(Answer::Piece).map(Ok),
+            Operation::Piece { place } => ValuePiece::parse(place.key(), value).map(Answer::Piece).map(Ok),
+            _ => None,
+        },
         Status::Conflict if matches!(operation, Operation::Cas { .. } | Operation::Create { .. }) => {
             Some(Ok(Answer::Conflict { present: value.to_vec() }))
         }
@@ -30,7 +35,10 @@ fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
         Operation::Get { .. } => Some(Answer::Value(value.to_vec())),
         Operation::Scan { .. } => Page::parse(value).map(Answer::Page),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(true)),
-        Operation::Put { .. } | Operation::Cas { .. } | Operation::Create { .. } => Some(Answer::Done),
+        Operation::Piece { .. } => None,
+        Operation::Put { .. } | Operation::Cas { .. } | Operation::Create { .. } | Operation::Stage { .. } => {
+            Some(Answer::Done)
+        }
         Operation::Incr { .. } => Some(Answer::Number(i64::from_be_bytes(value.try_into().ok()?))),
         Operation::Update { update, .. } => updated(true, update.returns, value).map(Answer::Updated),
     }
@@ -38,12 +46,13 @@ fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
 
 fn not_found(operation: &Operation) -> Option<Answer> {
     match operation {
-        Operation::Get { .. } | Operation::Cas { .. } => Some(Answer::NotFound),
+        Operation::Get { .. } | Operation::Piece { .. } | Operation::Cas { .. } => Some(Answer::NotFound),
         Operation::Exists { .. } | Operation::Delete { .. } => Some(Answer::Existed(false)),
         Operation::Put { .. }
         | Operation::Create { .. }
         | Operation::Incr { .. }
         | Operation::Update { .. }
+        | Operation::Stage { .. }
         | Operation::Scan { .. } => None,
     }
 }
@@ -53,6 +62,8 @@ pub(super) fn failure(status: Status) -> Option<StoreError> {
     match status {
         Status::NotANumber => Some(StoreError::NotANumber),
         Status::TooLarge => Some(StoreError::TooLarge),
+        Status::TooLong => Some(StoreError::TooLong),
+        Status::NotStaged => Some(StoreError::NotStaged),
         Status::Full => Some(StoreError::Full),
         Status::DiskFull => Some(StoreError::DiskFull),
         Status::ClientsFull => Some(StoreError::ClientsFull),

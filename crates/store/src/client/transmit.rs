@@ -2,13 +2,16 @@ use super::requests::{Body, Kind};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::Request;
-use midflight_wire::store::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_SCAN, FLAG_UNSERVED, NO_SLOT};
+use midflight_wire::store::{
+    self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_PIECE, FLAG_SCAN, FLAG_UNSERVED, NO_SLOT,
+};
 use rand::Rng;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
 impl Client {
     pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.begin_parts(now);
         loop {
             if let Some(number) = self.requests.next_ready() {
                 return self.send(now, number, buffer);
@@ -17,6 +20,14 @@ impl Client {
             if is_held || !(self.begin_read() || self.begin_write(now)) {
                 return None;
             }
+        }
+    }
+
+    /// Begins what the operations on large values need next.
+    fn begin_parts(&mut self, now: Nanos) {
+        while let Some((of, part)) = self.large.next() {
+            let number = self.enqueue(now, part);
+            self.large.began(number, of);
         }
     }
 
@@ -105,6 +116,7 @@ fn first_part(request: &Request<Body>, cookie: u64) -> wire::Request {
         fixed.flags = match operation {
             Operation::Exists { .. } => FLAG_EXISTS,
             Operation::Scan { .. } => FLAG_SCAN,
+            Operation::Piece { .. } => FLAG_PIECE,
             _ => 0,
         };
     }

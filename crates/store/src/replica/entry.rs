@@ -1,7 +1,7 @@
 //! Records of Raft's log.
 
 use super::clients::Source;
-use crate::update::{Change, Condition, Update};
+use crate::update::{Change, Condition, Part, Update};
 use midflight_endpoint::mutants::planted;
 use midflight_wire::store::{Command, Write};
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,11 @@ pub(super) enum What<'a> {
         #[serde(borrow)]
         update: Update<&'a [u8]>,
     },
+    Stage {
+        key: &'a [u8],
+        #[serde(borrow)]
+        part: Part<'a>,
+    },
 }
 
 impl ClientWrite<'_> {
@@ -90,7 +95,8 @@ impl<'a> What<'a> {
         | Self::Cas { key, .. }
         | Self::Incr { key, .. }
         | Self::Create { key, .. }
-        | Self::Update { key, .. }) = self;
+        | Self::Update { key, .. }
+        | Self::Stage { key, .. }) = self;
         key
     }
 
@@ -121,6 +127,7 @@ impl<'a> What<'a> {
             Command::Incr => Some(Self::Incr { key, by: i64::from_be_bytes(arguments.try_into().ok()?) }),
             Command::Create => Some(Self::Create { key, value: arguments }),
             Command::Update => Some(Self::Update { key, update: Update::decode(arguments, expected)? }),
+            Command::Stage => Some(Self::Stage { key, part: Part::decode(arguments)? }),
             Command::Open => None,
         }
     }

@@ -7,17 +7,19 @@ use super::clients::{Client, Source};
 use super::config::{Agreed, Member, ReplicaConfig};
 use super::entry::SessionName;
 use super::founding::Founders;
-use super::item::NEVER;
+use super::item::{Item, NEVER};
 use super::members;
+use super::staged::Value;
 use super::state::State;
 use super::store::{Outcome, Shard, Store};
+use crate::update;
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::{KEY_MAX, Status};
+use midflight_wire::store::{KEY_MAX, Status, VALUE_MAX};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-const VERSION: u8 = 1;
-/// A part ends after this many bytes; it exceeds them by at most one shard.
+const VERSION: u8 = 2;
+/// A part ends after this many bytes; it exceeds them by at most one item or as many bytes of a value.
 const PART_BYTES: usize = 256 << 10;
 const CLIENT_BYTES: usize = 64;
 
@@ -25,7 +27,7 @@ const CLIENT_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Another format.
-    #[error("the snapshot has format {0}, this program reads format {VERSION}: use a newer one")]
+    #[error("the snapshot has format {0}, this program reads format {VERSION}: use the program that wrote it")]
     Version(u8),
     /// Not a snapshot.
     #[error("the snapshot's bytes are not those of a snapshot")]
@@ -50,8 +52,8 @@ pub(super) struct Image {
     pub(super) index: u64,
     head: Arc<Head>,
     clients: Arc<[(u64, Client)]>,
+    staged: Vec<(u64, Arc<Value>)>,
     shards: Vec<Arc<Shard>>,
-    has_expiring: bool,
 }
 
 /// The next part of an image.
@@ -59,9 +61,11 @@ pub(super) struct Image {
 pub(super) struct Cursor {
     has_head: bool,
     client: usize,
-    /// In a second pass those that expire.
-    is_second: bool,
+    staged: usize,
     shard: usize,
+    item: usize,
+    /// Within a value.
+    offset: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,11 +82,20 @@ struct Head {
 enum Part<'a> {
     Head(Head),
     Clients(Vec<FrozenClient>),
-    /// Keys and values.
     #[serde(borrow)]
-    Pairs(Vec<(&'a [u8], &'a [u8])>),
-    /// Keys, values and when they expire.
-    Expiring(Vec<(&'a [u8], &'a [u8], u64)>),
+    Items(Vec<FrozenItem<'a>>),
+    /// Parts of staged values, and when the last one came.
+    Staged(Vec<(u64, update::Part<'a>)>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct FrozenItem<'a> {
+    key: &'a [u8],
+    revision: u64,
+    expires: Option<u64>,
+    value: &'a [u8],
+    /// Whether more of the value follows, in the next item.
+    is_cut: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,7 +135,9 @@ impl Image {
         let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
         let most = if planted(181) { 3 } else { usize::MAX };
         let members = state.members.iter().take(most).cloned().collect();
-        let has_expiring = state.store.expiring().next().is_some();
+        let most = if planted(201) { 0 } else { usize::MAX };
+        let staged =
+            state.store.staged.values().take(most).map(|(number, value)| (number, Arc::clone(value))).collect();
         let head = Arc::new(Head {
             version: VERSION,
             agreed,
@@ -131,7 +146,7 @@ impl Image {
             members,
             founders: state.founders.clone(),
         });
-        Self { index, head, clients, shards: state.store.shards().to_vec(), has_expiring }
+        Self { index, head, clients, staged, shards: state.store.shards().to_vec() }
     }
 
     /// The next part; `None` after the last one.
@@ -144,6 +159,8 @@ impl Image {
             Part::Head(Head::clone(&self.head))
         } else if cursor.client < self.clients.len() {
             self.clients(cursor, bytes)
+        } else if cursor.staged < self.staged.len() {
+            self.staged(cursor, bytes)
         } else {
             self.items(cursor, bytes)?
         };
@@ -163,29 +180,46 @@ impl Image {
         Part::Clients(clients)
     }
 
-    /// Visits shards of about `bytes` in all, so it may find nothing.
-    fn items(&self, cursor: &mut Cursor, bytes: usize) -> Option<Part<'_>> {
-        if cursor.shard == self.shards.len() && self.has_expiring && !cursor.is_second {
-            (cursor.is_second, cursor.shard) = (true, 0);
-        }
-        let rest = &self.shards[cursor.shard..];
-        if rest.iter().all(|shard| shard.is_empty()) && (cursor.is_second || !self.has_expiring) {
-            return None;
-        }
-        let (mut items, mut length) = (Vec::new(), 0);
-        for shard in rest {
-            cursor.shard += 1;
-            items.extend(shard.iter().filter(|item| (item.expires() == NEVER) != cursor.is_second));
-            length += shard.iter().map(|item| item.key().len() + item.value().len()).sum::<usize>();
-            if length >= bytes {
-                break;
+    fn staged(&self, cursor: &mut Cursor, bytes: usize) -> Part<'_> {
+        let (mut parts, mut length) = (Vec::new(), 0);
+        'all: while let Some((number, value)) = self.staged.get(cursor.staged) {
+            for (&offset, bytes_of_part) in value.parts.range(cursor.offset..) {
+                let part = update::Part { staged: *number, length: value.length, offset, bytes: bytes_of_part };
+                parts.push((value.last, part));
+                cursor.offset = offset + 1;
+                length += bytes_of_part.len();
+                if length >= bytes {
+                    break 'all;
+                }
             }
+            (cursor.staged, cursor.offset) = (cursor.staged + 1, 0);
         }
-        let items = items.into_iter();
-        Some(match cursor.is_second {
-            false => Part::Pairs(items.map(|item| (item.key(), item.value())).collect()),
-            true => Part::Expiring(items.map(|item| (item.key(), item.value(), item.expires())).collect()),
-        })
+        Part::Staged(parts)
+    }
+
+    fn items(&self, cursor: &mut Cursor, bytes: usize) -> Option<Part<'_>> {
+        let (mut items, mut length) = (Vec::new(), 0);
+        'all: while let Some(shard) = self.shards.get(cursor.shard) {
+            for item in shard.iter().skip(cursor.item) {
+                let rest = &item.value()[cursor.offset as usize..];
+                let value = &rest[..rest.len().min(bytes)];
+                let is_cut = value.len() < rest.len();
+                let expires = Some(item.expires()).filter(|at| *at != NEVER);
+                let revision = if planted(202) { 0 } else { item.revision() };
+                items.push(FrozenItem { key: item.key(), revision, expires, value, is_cut });
+                if is_cut {
+                    cursor.offset += value.len() as u32;
+                } else {
+                    (cursor.item, cursor.offset) = (cursor.item + 1, 0);
+                }
+                length += item.key().len() + value.len();
+                if is_cut || length >= bytes {
+                    break 'all;
+                }
+            }
+            (cursor.shard, cursor.item) = (cursor.shard + 1, 0);
+        }
+        (!items.is_empty()).then_some(Part::Items(items))
     }
 
     /// Returns the data to the store, which frees it in small steps.
@@ -199,11 +233,13 @@ impl Image {
 pub(super) struct Thawing {
     state: State,
     has_head: bool,
+    /// Of a value that is cut.
+    begun: Vec<u8>,
 }
 
 impl Thawing {
     pub(super) fn new(config: &ReplicaConfig) -> Self {
-        Self { state: State::new(config), has_head: false }
+        Self { state: State::new(config), has_head: false, begun: Vec::new() }
     }
 
     /// Adds the next part.
@@ -231,20 +267,27 @@ impl Thawing {
                     self.state.clients.restore(id, client);
                 }
             }
-            Part::Pairs(pairs) => pairs.into_iter().try_for_each(|(key, value)| self.restore(key, value, NEVER))?,
-            Part::Expiring(items) => {
-                items.into_iter().try_for_each(|(key, value, expires)| self.restore(key, value, expires))?;
+            Part::Items(items) => items.iter().try_for_each(|item| self.restore(item))?,
+            Part::Staged(parts) => {
+                let staged = &mut self.state.store.staged;
+                if !parts.iter().all(|(last, part)| staged.add(part, *last)) {
+                    return Err(SnapshotError::Malformed);
+                }
             }
         }
         let has_room = self.state.store.has_room() && self.state.clients.len() <= config.clients;
         if has_room { Ok(()) } else { Err(SnapshotError::Malformed) }
     }
 
-    fn restore(&mut self, key: &[u8], value: &[u8], expires: u64) -> Result<(), SnapshotError> {
-        if key.len() > KEY_MAX {
+    fn restore(&mut self, item: &FrozenItem<'_>) -> Result<(), SnapshotError> {
+        if item.key.len() > KEY_MAX || self.begun.len() + item.value.len() > VALUE_MAX {
             return Err(SnapshotError::Malformed);
         }
-        self.state.store.restore(key, value, expires);
+        self.begun.extend_from_slice(item.value);
+        if !item.is_cut {
+            let value = std::mem::take(&mut self.begun);
+            self.state.store.restore(Item::new(item.key, &value, item.revision, item.expires.unwrap_or(NEVER)));
+        }
         Ok(())
     }
 
@@ -266,7 +309,7 @@ impl Thawing {
     /// # Errors
     /// If there was no part.
     pub(super) fn finish(self) -> Result<State, SnapshotError> {
-        if self.has_head { Ok(self.state) } else { Err(SnapshotError::Malformed) }
+        if self.has_head && self.begun.is_empty() { Ok(self.state) } else { Err(SnapshotError::Malformed) }
     }
 
     pub(super) fn discard(self, store: &mut Store) {
@@ -293,9 +336,9 @@ mod tests {
         thawing.finish()
     }
 
-    fn items(state: &State) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
+    fn items(state: &State) -> impl Iterator<Item = (&[u8], &[u8], u64, u64)> {
         let items = state.store.shards().iter().flat_map(|shard| shard.iter());
-        items.map(|item| (item.key(), item.value(), item.expires()))
+        items.map(|item| (item.key(), item.value(), item.revision(), item.expires()))
     }
 
     #[test]
@@ -329,7 +372,7 @@ mod tests {
         for number in 0..3000u32 {
             state.clients.open(number.into(), 0, Source::of([1; 16]));
             state.clients.ran(number.into(), 1, 0, Outcome::done(vec![7; 1000]));
-            state.store.apply(What::Put { key: &number.to_be_bytes(), value: &[1; 1000] }, 0);
+            state.store.apply(0, What::Put { key: &number.to_be_bytes(), value: &[1; 1000] }, 0);
         }
         let (image, mut cursor, mut parts) = (Image::of(&state, config().agreed(), 1), Cursor::default(), Vec::new());
         while let Some(part) = image.part(&mut cursor) {
@@ -366,7 +409,7 @@ mod tests {
                     (None, _) => What::Delete { key: &key },
                 };
                 let write = ClientWrite { client: 1, number: number as u64 + 1, time: number as u64, what };
-                state.apply(0, Record::Write(number as u64, write));
+                state.apply(number as u64 + 5, Record::Write(number as u64, write));
             };
             for (number, &(key, value)) in keys.iter().enumerate() {
                 write(&mut state, number, key, value);

@@ -41,6 +41,7 @@ mod room;
 mod seqs;
 mod session;
 mod snapshots;
+mod staged;
 mod state;
 mod status;
 mod store;

@@ -2,16 +2,14 @@
 
 use super::entry::SessionName;
 use super::reads::{Here, Path, Until};
-use super::replies::{Replies, cursor_of};
+use super::replies::{Asked, Replies, asked};
 use super::room::may_use_reserve;
 use super::session::Heard;
 use super::writes::Arrived;
 use super::{Event, Replica, epoch_of, packets};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::{
-    FLAG_LEADER_ONLY, FLAG_SCAN, NO_SLOT, Operation, Packet, Request, State, Status, key_hash, parse,
-};
+use midflight_wire::store::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, State, Status, key_hash, parse};
 use std::net::SocketAddr;
 
 impl Replica {
@@ -187,10 +185,10 @@ impl Replica {
 
 /// What is wrong with a READ.
 fn unfit(request: &Request, key: &[u8]) -> Option<Status> {
-    let hash = match cursor_of(request, key) {
-        Some(cursor) => cursor.hash(),
-        None if key.is_empty() || request.flags & FLAG_SCAN != 0 => return Some(Status::BadRequest),
-        None => key_hash(key),
+    let hash = match asked(request, key) {
+        Some(Asked::Page(cursor)) => cursor.hash(),
+        Some(Asked::Value { key, .. }) => key_hash(key),
+        None => return Some(Status::BadRequest),
     };
     (hash != request.hash.get()).then_some(Status::BadHash)
 }

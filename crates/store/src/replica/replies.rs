@@ -8,12 +8,16 @@ use super::store::Store;
 use super::times::ReplicaTimes;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
-use midflight_wire::Address;
 use midflight_wire::store::{
-    Cursor, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_SCAN, FLAGS_KEPT, Operation, Request, Status,
+    Cursor, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_PIECE, FLAG_SCAN, FLAGS_KEPT, Operation, PlaceInValue,
+    Request, Status,
 };
+use midflight_wire::{Address, PACKET_MAX};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
+
+/// Bytes of key and value that fit a reply.
+const REPLY_ROOM: usize = PACKET_MAX - size_of::<Request>();
 
 pub(super) struct Replies<'a> {
     pub(super) slot: u8,
@@ -31,12 +35,25 @@ impl Replies<'_> {
     /// Answers a READ, which has waited for `waited`. A reply through the switch carries the SEQ of the last write that it shows.
     pub(super) fn serve(&mut self, waited: Nanos, switch: SocketAddr, request: &Request, key: &[u8]) {
         let wants_value = request.flags & FLAG_EXISTS == 0;
-        let page = cursor_of(request, key).map(|cursor| self.store.scan(cursor, self.kgroup_bits));
-        let (status, value) = match self.store.get(key) {
-            _ if let Some(page) = &page => (Status::Done, &page[..]),
-            Some(item) if wants_value => (Status::Done, item.value()),
-            Some(_) => (Status::Done, &[][..]),
-            None => (Status::NotFound, &[][..]),
+        let made; // where there is no value to borrow
+        let (status, value) = match asked(request, key) {
+            Some(Asked::Page(cursor)) => {
+                made = self.store.scan(cursor, self.kgroup_bits);
+                (Status::Done, &made[..])
+            }
+            Some(Asked::Value { key: of, place }) if let Some(item) = self.store.get(of) => {
+                let fits = key.len() + item.value().len() <= REPLY_ROOM;
+                match place {
+                    _ if !wants_value => (Status::Done, &[][..]),
+                    None if fits => (Status::Done, item.value()),
+                    place => {
+                        let (revision, offset) = place.unwrap_or_default();
+                        made = Store::piece(item, revision, offset);
+                        (Status::Piece, &made[..])
+                    }
+                }
+            }
+            _ => (Status::NotFound, &[][..]),
         };
         let reply = |request: &Request| packets::reply(request, Operation::ReadReply, self.slot, status, [key, value]);
         self.counters.reads_served += 1;
@@ -57,9 +74,27 @@ impl Replies<'_> {
     }
 }
 
-/// Of a SCAN.
-pub(super) fn cursor_of(request: &Request, key: &[u8]) -> Option<Cursor> {
-    if request.flags & FLAG_SCAN == 0 { None } else { Cursor::from_bytes(key) }
+/// What a READ asks for.
+pub(super) enum Asked<'a> {
+    Page(Cursor),
+    Value {
+        key: &'a [u8],
+        /// Revision and offset, of a piece.
+        place: Option<(u64, u32)>,
+    },
+}
+
+/// `None`: it is no key of such a READ.
+pub(super) fn asked<'a>(request: &Request, key: &'a [u8]) -> Option<Asked<'a>> {
+    match (request.flags & FLAG_SCAN != 0, request.flags & FLAG_PIECE != 0) {
+        (true, true) => None,
+        (true, false) => Cursor::from_bytes(key).map(Asked::Page),
+        (false, false) => (!key.is_empty()).then_some(Asked::Value { key, place: None }),
+        (false, true) => {
+            let (revision, offset, key) = PlaceInValue::parse(key)?;
+            Some(Asked::Value { key, place: Some((revision, offset)) })
+        }
+    }
 }
 
 /// The address for a direct reply, if one is allowed. Leader-only reads are excluded: the switch must confirm that the session is

@@ -51,14 +51,14 @@ impl State {
             }
             Record::Write(_, write) if write.is_expiry() => {
                 self.time = self.time.max(write.time);
-                self.store.apply(write.what, self.time)
+                self.store.apply(index, write.what, self.time)
             }
             Record::Write(_, write) => {
                 let ClientWrite { client, number, time, what } = write;
                 self.time = self.time.max(time);
                 match self.clients.knows(client, number) {
                     Known::New => {
-                        let outcome = self.store.apply(what, self.time);
+                        let outcome = self.store.apply(index, what, self.time);
                         self.clients.ran(client, number, self.time, outcome.clone());
                         outcome
                     }

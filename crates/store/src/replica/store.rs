@@ -6,12 +6,17 @@
 
 use super::entry::What;
 use super::item::{Item, NEVER};
+use super::staged::Staged;
 use bytes::Bytes;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::PACKET_MAX;
-use midflight_wire::store::{Cursor, DATA_MAX, PageWriter, Request, Status, scan_order};
+use midflight_wire::store::{
+    Cursor, DATA_MAX, PageWriter, Piece, PlaceInValue, Request, Status, VALUE_MAX, piece_room, scan_order,
+};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// log2 of the shards. With a million keys a shard has 250; copying it takes about ten microseconds.
 const SHARD_BITS: u32 = 12;
@@ -19,6 +24,8 @@ const SHARDS_CLEARED_AT_ONCE: usize = 32;
 const SORTED_CLEARED_AT_ONCE: usize = 4096;
 /// A reply has the cursor too.
 const PAGE_BYTES: usize = PACKET_MAX - size_of::<Request>() - size_of::<Cursor>();
+/// Bytes of a value that fits the reply to a write.
+const RETURNED_MAX: usize = PACKET_MAX - size_of::<Request>();
 const KEY_OVERHEAD: usize = 96;
 /// Of a key that expires.
 const EXPIRY_OVERHEAD: usize = 64;
@@ -44,6 +51,9 @@ pub(super) struct Store {
     expiring: Sorted,
     /// In the order of a scan.
     in_order: Sorted,
+    pub(super) staged: Staged,
+    /// Index of the entry that is being applied.
+    revision: u64,
     keys: usize,
     bytes: usize,
     bytes_max: usize,
@@ -74,6 +84,8 @@ impl Store {
             seed,
             expiring: BTreeSet::new(),
             in_order: BTreeSet::new(),
+            staged: Staged::new(bytes_max),
+            revision: 0,
             keys: 0,
             bytes: 0,
             bytes_max,
@@ -97,7 +109,7 @@ impl Store {
         let mut page = PageWriter::new(PAGE_BYTES);
         let group = u64::from(from.hash()) << u32::from(kgroup_bits) >> 32;
         let next_group = (group + 1) << 32 >> u32::from(kgroup_bits) << 32; // 0 after the last
-        let first = (from.order(), Item::new(b"", b"", NEVER));
+        let first = (from.order(), Item::new(b"", b"", 0, NEVER));
         let (mut order, mut passed) = (from.order(), 0);
         for (of_key, item) in self.in_order.range(first..) {
             if next_group > 0 && *of_key >= next_group {
@@ -113,6 +125,16 @@ impl Store {
             passed = passed.saturating_add(1);
         }
         page.finish((next_group > 0).then(|| Cursor::new(next_group, 0)), self.keys as u64)
+    }
+
+    /// A piece of an item's value, as the value of a reply: from `offset` on if the item has this revision, else the first one.
+    pub(super) fn piece(item: &Item, revision: u64, offset: u32) -> Vec<u8> {
+        let value = item.value();
+        let told = if planted(200) && revision > 0 { revision } else { item.revision() };
+        let offset = if revision == told { value.len().min(offset as usize) } else { 0 };
+        let bytes = &value[offset..value.len().min(offset + piece_room(item.key()))];
+        let (length, offset) = ((value.len() as u32).into(), (offset as u32).into());
+        [Piece { revision: told.into(), length, offset }.as_bytes(), bytes].concat()
     }
 
     fn value(&self, key: &[u8]) -> Option<&[u8]> {
@@ -141,6 +163,7 @@ impl Store {
         self.discard(shards);
         let sorted = [&mut self.expiring, &mut self.in_order].map(std::mem::take);
         self.discarded.sorted.extend(sorted);
+        self.staged = Staged::new(self.bytes_max);
         (self.keys, self.bytes) = (0, 0);
     }
 
@@ -172,8 +195,9 @@ impl Store {
         self.bytes <= self.bytes_max
     }
 
-    /// `time` is the store's.
-    pub(super) fn apply(&mut self, what: What<'_>, time: u64) -> Outcome {
+    /// `index` is the entry's, `time` the store's.
+    pub(super) fn apply(&mut self, index: u64, what: What<'_>, time: u64) -> Outcome {
+        self.revision = index;
         match what {
             What::Put { key, value } => plain(self.put(key, value, NEVER)),
             What::Delete { key } => self.delete(key),
@@ -191,6 +215,7 @@ impl Store {
                 Some(item) => conflict(item),
             },
             What::Update { key, update } => self.update(key, &update, time),
+            What::Stage { part, .. } => Outcome::plain(self.staged.stage(&part, time)),
         }
     }
 
@@ -216,10 +241,11 @@ impl Store {
     }
 
     pub(super) fn put(&mut self, key: &[u8], value: &[u8], expires: u64) -> Result<(), Status> {
-        if key.len() + value.len() > DATA_MAX {
+        let is_in_pieces = key.len() + value.len() > DATA_MAX;
+        if is_in_pieces && (key.len() > PlaceInValue::KEY_MAX || value.len() > VALUE_MAX) {
             return Err(Status::TooLarge);
         }
-        let item = Item::new(key, value, expires);
+        let item = Item::new(key, value, self.revision, expires);
         let before = self.get(key).map_or(0, cost);
         let bytes = self.bytes - before + cost(&item);
         if bytes > self.bytes_max && bytes > self.bytes {
@@ -265,8 +291,8 @@ impl Store {
         true
     }
 
-    pub(super) fn restore(&mut self, key: &[u8], value: &[u8], expires: u64) {
-        self.insert(Item::new(key, value, expires));
+    pub(super) fn restore(&mut self, item: Item) {
+        self.insert(item);
     }
 }
 
@@ -275,6 +301,9 @@ fn plain(put: Result<(), Status>) -> Outcome {
 }
 
 fn conflict(item: &Item) -> Outcome {
+    if item.value().len() > RETURNED_MAX {
+        return Outcome::plain(Status::TooLong);
+    }
     Outcome { status: Status::Conflict, value: Bytes::copy_from_slice(item.value()) }
 }
 
@@ -301,25 +330,25 @@ mod tests {
     }
 
     fn put(store: &mut Store, key: &str, value: &str) -> Status {
-        store.apply(What::Put { key: key.as_bytes(), value: value.as_bytes() }, 0).status
+        store.apply(0, What::Put { key: key.as_bytes(), value: value.as_bytes() }, 0).status
     }
 
     #[test]
     fn commands_say_what_they_found() {
         let mut store = store();
-        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::NotFound);
-        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"", value: b"1" }, 0).status, Status::NotFound);
+        assert_eq!(store.apply(0, What::Delete { key: b"a" }, 0).status, Status::NotFound);
+        assert_eq!(store.apply(0, What::Cas { key: b"a", expected: b"", value: b"1" }, 0).status, Status::NotFound);
         assert_eq!(put(&mut store, "a", "one"), Status::Done);
-        let conflict = store.apply(What::Cas { key: b"a", expected: b"two", value: b"3" }, 0);
+        let conflict = store.apply(0, What::Cas { key: b"a", expected: b"two", value: b"3" }, 0);
         assert_eq!((conflict.status, &conflict.value[..]), (Status::Conflict, &b"one"[..]));
-        assert_eq!(store.apply(What::Cas { key: b"a", expected: b"one", value: b"3" }, 0).status, Status::Done);
-        assert_eq!(store.apply(What::Incr { key: b"a", by: -5 }, 0), number(-2));
-        assert_eq!(store.apply(What::Incr { key: b"b", by: i64::MAX }, 0), number(i64::MAX));
-        assert_eq!(store.apply(What::Incr { key: b"b", by: 1 }, 0).status, Status::NotANumber);
+        assert_eq!(store.apply(0, What::Cas { key: b"a", expected: b"one", value: b"3" }, 0).status, Status::Done);
+        assert_eq!(store.apply(0, What::Incr { key: b"a", by: -5 }, 0), number(-2));
+        assert_eq!(store.apply(0, What::Incr { key: b"b", by: i64::MAX }, 0), number(i64::MAX));
+        assert_eq!(store.apply(0, What::Incr { key: b"b", by: 1 }, 0).status, Status::NotANumber);
         let create = What::Create { key: b"c", value: b"new" };
-        assert_eq!(store.apply(create, 0).status, Status::Done);
-        assert_eq!(store.apply(create, 0), Outcome { status: Status::Conflict, value: "new".into() });
-        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::Done);
+        assert_eq!(store.apply(0, create, 0).status, Status::Done);
+        assert_eq!(store.apply(0, create, 0), Outcome { status: Status::Conflict, value: "new".into() });
+        assert_eq!(store.apply(0, What::Delete { key: b"a" }, 0).status, Status::Done);
         assert_eq!((store.value(b"a"), store.keys()), (None, 2));
     }
 
@@ -331,10 +360,12 @@ mod tests {
         }
         assert_eq!(put(&mut store, "d", "12345"), Status::Full);
         assert_eq!(put(&mut store, "c", "1"), Status::Done, "it gets smaller");
-        assert_eq!(store.apply(What::Delete { key: b"a" }, 0).status, Status::Done);
+        assert_eq!(store.apply(0, What::Delete { key: b"a" }, 0).status, Status::Done);
         assert_eq!(put(&mut store, "d", "12345"), Status::Done);
-        let long = "x".repeat(DATA_MAX);
+        let long = "x".repeat(VALUE_MAX + 1);
         assert_eq!(put(&mut store, "d", &long), Status::TooLarge);
+        let (long_key, long) = ("d".repeat(PlaceInValue::KEY_MAX + 1), "x".repeat(DATA_MAX - PlaceInValue::KEY_MAX));
+        assert_eq!(put(&mut store, &long_key, &long), Status::TooLarge, "no piece of it fits a reply");
         assert_eq!(store.value(b"d"), Some(&b"12345"[..]), "nothing is half done");
     }
 
@@ -362,7 +393,7 @@ mod tests {
             put(&mut store, key, "again");
         }
         put(&mut store, "gone", "");
-        store.apply(What::Delete { key: b"gone" }, 0);
+        store.apply(0, What::Delete { key: b"gone" }, 0);
         all.sort_by_key(|key| scan_order(key.as_bytes()));
         for (bits, groups) in [(0, 1), (1, 2), (12, 4096)] {
             let (keys, pages) = scan(&store, bits);
@@ -376,7 +407,7 @@ mod tests {
     fn a_page_that_ends_among_keys_of_one_order_goes_on_behind_them() {
         let mut store = store();
         let order = 5 << 32 | 7;
-        let item = |number: u8| Item::new(&[number; 500], b"", NEVER);
+        let item = |number: u8| Item::new(&[number; 500], b"", 0, NEVER);
         store.in_order.extend((1..=5).map(|number| (order, item(number))));
         let (mut cursor, mut found) = (Cursor::new(5 << 32, 0), Vec::new());
         while cursor.hash() == 5 {
@@ -393,7 +424,7 @@ mod tests {
         put(&mut store, "a", "1");
         let before = store.clone();
         put(&mut store, "a", "2");
-        store.apply(What::Delete { key: b"a" }, 0);
+        store.apply(0, What::Delete { key: b"a" }, 0);
         assert_eq!(before.value(b"a"), Some(&b"1"[..]));
         assert_eq!(store.value(b"a"), None);
     }

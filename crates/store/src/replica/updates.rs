@@ -3,14 +3,34 @@
 use super::item::{Item, NEVER};
 use super::store::{Outcome, Store};
 use crate::update::{Change, Condition, Expiry, Update};
-use midflight_wire::store::{Status, Updated};
+use midflight_endpoint::mutants::planted;
+use midflight_wire::store::{DATA_MAX, Status, Updated};
 use zerocopy::{FromZeros, IntoBytes};
+
+/// Bytes of a value that fits the reply.
+const RETURNED_MAX: usize = DATA_MAX;
 
 impl Store {
     /// `time` is the store's.
     pub(super) fn update(&mut self, key: &[u8], update: &Update<&[u8]>, time: u64) -> Outcome {
+        let staged;
+        let change = match update.change {
+            Change::SetStaged(number) | Change::AppendStaged(number) => {
+                let Some(value) = self.staged.take(number) else { return Outcome::plain(Status::NotStaged) };
+                staged = value;
+                if matches!(update.change, Change::SetStaged(_)) {
+                    Change::Set(&staged[..])
+                } else {
+                    Change::Append(&staged[..])
+                }
+            }
+            change => change,
+        };
         let before = self.get(key).cloned();
         let present = before.as_ref();
+        if update.returns && present.is_some_and(|item| item.value().len() > RETURNED_MAX) {
+            return Outcome::plain(Status::TooLong);
+        }
         let expires = match update.expiry {
             Expiry::Keep => present.map_or(NEVER, Item::expires),
             Expiry::Never => NEVER,
@@ -18,7 +38,7 @@ impl Store {
         };
         let (status, sum) = match holds(&update.condition, present, expires, time) {
             false => (Status::Conflict, None),
-            true => match self.change(key, &update.change, present, expires) {
+            true => match self.change(key, &change, present, expires) {
                 Ok(sum) => (Status::Done, sum),
                 Err(status) => return Outcome::plain(status),
             },
@@ -45,6 +65,7 @@ impl Store {
             (Change::Keep, Some(item)) if item.expires() == expires => {}
             (Change::Keep, Some(item)) => self.put(key, item.value(), expires)?,
             (Change::Set(value), _) => self.put(key, value, expires)?,
+            (Change::SetStaged(_) | Change::AppendStaged(_), _) => return Err(Status::NotStaged),
             (Change::Append(tail), _) => {
                 let head = present.map_or(&[][..], Item::value);
                 self.put(key, &[head, tail].concat(), expires)?;
@@ -72,6 +93,7 @@ fn holds(condition: &Condition<&[u8]>, item: Option<&Item>, expires: u64, time: 
         (Condition::Expiring, Some(item)) => item.expires() != NEVER,
         (Condition::Later, Some(item)) => expires > item.expires(),
         (Condition::Earlier, Some(item)) => expires < item.expires(),
+        (Condition::Unchanged(revision), Some(item)) => item.revision() == *revision || planted(203),
         (Condition::Absent, Some(_)) | (_, None) => false,
     }
 }

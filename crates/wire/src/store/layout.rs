@@ -80,6 +80,32 @@ layout! {
         pub reserved: [u8; 5],
     }
 
+    /// Precedes the key of a READ with [`FLAG_PIECE`](super::FLAG_PIECE), as a part of it.
+    pub struct PieceOf {
+        /// That of the pieces that the client has; 0: none.
+        pub revision: U64,
+        pub offset: U32,
+        pub reserved: [u8; 4],
+    }
+
+    /// First part of a READ_REPLY with PIECE; the piece follows.
+    pub struct Piece {
+        /// Log index of the entry that last changed the key.
+        pub revision: U64,
+        /// Of the whole value.
+        pub length: U32,
+        pub offset: U32,
+    }
+
+    /// First argument of STAGE; the part follows.
+    pub struct Stage {
+        /// Random number of the value.
+        pub staged: U64,
+        /// Of the whole value.
+        pub length: U32,
+        pub offset: U32,
+    }
+
     /// replica → switch: asks for the set's incarnation and the switch's time.
     pub struct Hello {
         pub header: Header,

@@ -1,16 +1,19 @@
 //! The packet formats of the store.
 //!
 //! [`layout`](Request) has the structures of `dataplane/include/midflight/store_wire.h`. [`parse`] reads a datagram into a
-//! [`Packet`]. [`key_hash`] is the fixed mapping of keys. `scan` has the pages of a SCAN.
+//! [`Packet`]. [`key_hash`] is the fixed mapping of keys. `scan` has the pages of a SCAN, `piece` the
+//! pieces of a value.
 
 mod hash;
 mod layout;
 mod parse;
+mod piece;
 mod scan;
 
 pub use hash::{hashed_part, key_hash};
 pub use layout::*;
 pub use parse::{Packet, parse};
+pub use piece::{PlaceInValue, ValuePiece, piece_room};
 pub use scan::{Cursor, Page, PageWriter, scan_order};
 
 /// Replicas of a set; a bitmap has one bit for each.
@@ -36,10 +39,14 @@ pub const FLAG_OFFERS_DIRECT: u8 = 16;
 pub const FLAG_UNSERVED: u8 = 32;
 /// `flags`, set by the client: a SCAN, whose key is a [`Cursor`].
 pub const FLAG_SCAN: u8 = 64;
+/// `flags`, set by the client: a READ of a piece of a value, whose key is a [`PlaceInValue`].
+pub const FLAG_PIECE: u8 = 128;
 /// `flags` of a client that reach the replica, and return with its reply.
-pub const FLAGS_KEPT: u8 = FLAG_EXISTS | FLAG_SCAN;
+pub const FLAGS_KEPT: u8 = FLAG_EXISTS | FLAG_SCAN | FLAG_PIECE;
 /// `flags` of an [`Update`]: the reply has the value before.
 pub const UPDATE_RETURNS_VALUE: u8 = 1;
+/// Longest value, in bytes.
+pub const VALUE_MAX: usize = 8 << 20;
 /// Bytes of key and arguments together in a WRITE. A written value thus fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 
@@ -104,6 +111,12 @@ codes! {
         Full = 17,
         /// No majority of the replicas has room on its disk.
         DiskFull = 18,
+        /// READ: a piece of the value follows.
+        Piece = 19,
+        /// UPDATE: the staged value is not there, or not whole.
+        NotStaged = 20,
+        /// A write whose reply would have the value before, which does not fit. It did not run.
+        TooLong = 21,
     }
 
     /// Command of a WRITE.
@@ -122,6 +135,8 @@ codes! {
         Create = 6,
         /// Changes value and expiry if a condition holds.
         Update = 7,
+        /// Keeps a part of a value, for an update.
+        Stage = 8,
     }
 
     /// `condition` of an [`Update`].
@@ -144,6 +159,8 @@ codes! {
         Later = 7,
         /// The key would expire earlier than it does.
         Earlier = 8,
+        /// The key has this revision, which follows.
+        Unchanged = 9,
     }
 
     /// `change` of an [`Update`].
@@ -158,6 +175,10 @@ codes! {
         Remove = 3,
         /// `addend` is added.
         Add = 4,
+        /// The value is replaced by the one that is staged under the number `addend`.
+        SetStaged = 5,
+        /// The value that is staged under the number `addend` is appended.
+        AppendStaged = 6,
     }
 
     /// `expiry` of an [`Update`].

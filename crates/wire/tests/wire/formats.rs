@@ -168,6 +168,7 @@ fn of_store() -> Format {
         ("MF_FLAG_OFFERS_DIRECT", u64::from(store::FLAG_OFFERS_DIRECT)),
         ("MF_FLAG_UNSERVED", u64::from(store::FLAG_UNSERVED)),
         ("MF_FLAG_SCAN", u64::from(store::FLAG_SCAN)),
+        ("MF_FLAG_PIECE", u64::from(store::FLAG_PIECE)),
         ("MF_UPDATE_RETURNS_VALUE", u64::from(store::UPDATE_RETURNS_VALUE)),
     ]);
     numbers.extend(codes("OP", store::Operation::ALL));

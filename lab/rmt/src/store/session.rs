@@ -15,7 +15,7 @@ const REORDERED: u32 = 8;
 const BEHIND: u32 = 16;
 const LEADER_ONLY: u32 = 1;
 /// What reaches the replica of a client's `flags`.
-const KEPT: u32 = 2 | 64;
+const KEPT: u32 = 2 | 64 | 128;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {

@@ -16,6 +16,8 @@ use std::rc::Rc;
 /// Share of updates among writes.
 const UPDATES: f64 = 0.3;
 const EXPIRES_AFTER_MS: std::ops::Range<u64> = 1..200;
+const LARGE_EVERY: u64 = 10;
+const LARGE_MIN: u64 = 1_200;
 
 /// What workers do.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,10 +131,10 @@ impl ClientActor {
                 _ => Operation::Incr { key, by: random.random_range(1..5) },
             };
         }
-        let value = format!("{:x}", self.values).into_bytes();
+        let value = value_of(self.values);
         match random.random_range(0..10) {
             0 => Operation::Delete { key },
-            1 | 2 => Operation::Cas { key, expected: format!("{:x}", self.values - 1).into_bytes(), new: value },
+            1 | 2 => Operation::Cas { key, expected: value_of(self.values - 1), new: value },
             3 => Operation::Create { key, value },
             _ => Operation::Put { key, value },
         }
@@ -175,6 +177,16 @@ impl ClientActor {
             None => context.sleep(),
         }
     }
+}
+
+/// Some have more bytes than a packet.
+fn value_of(number: u64) -> Vec<u8> {
+    let mut value = format!("{number:x}").into_bytes();
+    if number.is_multiple_of(LARGE_EVERY) {
+        let length = LARGE_MIN * (1 + number / LARGE_EVERY % 3);
+        value.resize(length as usize, b'-');
+    }
+    value
 }
 
 impl Actor for ClientActor {

@@ -7,9 +7,8 @@ use clap::Args as ClapArgs;
 use midflight_host::Error;
 use midflight_host::store::{self, Condition, Expiry, StoreClient, Update};
 use midflight_terminal::store::WhichStore;
-use midflight_terminal::units::thousands;
 use midflight_terminal::{stdout, usage};
-use midflight_wire::store::DATA_MAX;
+use midflight_wire::store::VALUE_MAX;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -17,8 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Refuses a longer value instead of cutting it.
-const STDIN_MAX: u64 = 64 << 10;
 /// Keys are printed in pieces of this size.
 const LINES_BYTES: usize = 64 << 10;
 
@@ -46,9 +43,8 @@ impl Common {
         if argument != "-" {
             return self.bytes(argument);
         }
-        let value = one_key::stdin(STDIN_MAX)?;
-        let most = format!("a key and its values have together at most {} bytes", thousands(DATA_MAX as u64));
-        ensure!(value.len() as u64 <= STDIN_MAX, "the value on stdin has more than {} KiB: {most}", STDIN_MAX >> 10);
+        let value = one_key::stdin(VALUE_MAX as u64)?;
+        ensure!(value.len() <= VALUE_MAX, "the value on stdin has more than {} MiB: no value may", VALUE_MAX >> 20);
         Ok(value)
     }
 

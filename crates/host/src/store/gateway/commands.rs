@@ -5,7 +5,7 @@ use super::options::{self, Clock, MILLISECONDS, SECONDS, UNIX_MILLISECONDS, UNIX
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use midflight_resp::{Call, Reply, Service, Task, number};
+use midflight_resp::{Call, Held, Memory, Reply, Service, Task, number};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -14,6 +14,10 @@ pub(super) type Outcome = Result<Reply, Error>;
 
 /// Operations under way at once, of all connections. Of more than 4,096 the client refuses some; here they wait.
 const OPERATIONS: usize = 4_000;
+/// What long requests and replies of all connections may take.
+const LONG_BYTES: usize = 256 << 20;
+/// A value from this length on is one.
+const LONG: usize = 16 << 10;
 /// The same of one command with many keys.
 const KEYS_AT_ONCE: usize = 64;
 
@@ -21,12 +25,17 @@ const KEYS_AT_ONCE: usize = 64;
 pub(super) struct Commands {
     store: StoreClient,
     room: Arc<Semaphore>,
+    memory: Arc<Memory>,
     password: Option<Vec<u8>>,
 }
 
 impl Commands {
     pub(super) fn on(store: StoreClient, password: Option<Vec<u8>>) -> Self {
-        Self { store, room: Arc::new(Semaphore::new(OPERATIONS)), password }
+        Self { store, room: Arc::new(Semaphore::new(OPERATIONS)), memory: Memory::new(LONG_BYTES), password }
+    }
+
+    pub(super) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 }
 
@@ -37,7 +46,7 @@ impl Service for Commands {
 
     fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>> {
         Some(match call.name() {
-            "GET" => self.one(call, false, |store, key| async move { store.value(key).await.map(bulk) }),
+            "GET" => self.one(call, false, |store, key| async move { store.read(key).await }),
             "STRLEN" => self.one(call, false, |store, key| async move {
                 Ok(Reply::Integer(store.value(key).await?.map_or(0, |value| value.len() as i64)))
             }),
@@ -54,11 +63,9 @@ impl Service for Commands {
             "PEXPIREAT" => self.expire(call, UNIX_MILLISECONDS),
             "PERSIST" => call.exactly().map(|[key]| {
                 let lasts = Update { condition: Condition::Expiring, expiry: Expiry::Never, ..Update::default() };
-                self.update(key, lasts, |updated| one_if(updated.done))
+                self.update(key, lasts, |_, updated| one_if(updated.done))
             }),
-            "MGET" => {
-                self.each(call, false, |store, key| async move { store.value(key).await.map(bulk) }, Reply::Array)
-            }
+            "MGET" => self.each(call, false, |store, key| async move { store.read(key).await }, Reply::Array),
             "EXISTS" => self.each(call, false, |store, key| async move { store.has(key).await.map(one_if) }, sum),
             "DEL" | "UNLINK" => {
                 self.each(call, true, |store, key| async move { store.remove(key).await.map(one_if) }, sum)
@@ -68,20 +75,20 @@ impl Service for Commands {
             "PSETEX" => self.set_for(call, MILLISECONDS),
             "SETNX" => call.exactly().map(|[key, value]| {
                 let new = Update { condition: Condition::Absent, ..set(&value) };
-                self.update(key, new, |updated| one_if(updated.done))
+                self.update(key, new, |_, updated| one_if(updated.done))
             }),
             "GETSET" => call.exactly().map(|[key, value]| {
-                self.update(key, Update { returns: true, ..set(&value) }, |updated| bulk(updated.value))
+                self.update(key, Update { returns: true, ..set(&value) }, |store, updated| store.bulk(updated.value))
             }),
             "GETDEL" => call.exactly().map(|[key]| {
                 let remove = Update { change: Change::Remove, returns: true, ..Update::default() };
-                self.update(key, remove, |updated| bulk(updated.value))
+                self.update(key, remove, |store, updated| store.bulk(updated.value))
             }),
             "GETEX" => self.get_and_expire(call),
             "MSET" => self.set_many(call),
             "APPEND" => call.exactly().map(|[key, tail]| {
                 let append = Update { change: Change::Append(tail.to_vec()), ..Update::default() };
-                self.update(key, append, |updated| Reply::Integer(updated.number))
+                self.update(key, append, |_, updated| Reply::Integer(updated.number))
             }),
             "INCR" => call.exactly().map(|[key]| self.add(key, 1)),
             "DECR" => call.exactly().map(|[key]| self.add(key, -1)),
@@ -103,8 +110,13 @@ fn set(value: &Bytes) -> Update {
     Update { change: Change::Set(value.to_vec()), expiry: Expiry::Never, ..Update::default() }
 }
 
-fn bulk(value: Option<Vec<u8>>) -> Reply {
-    value.map_or(Reply::Null, |value| Reply::Bulk(value.into()))
+/// A value, and what it takes of the memory.
+struct Long(Vec<u8>, #[expect(dead_code, reason = "it is given back with the value")] Held);
+
+impl AsRef<[u8]> for Long {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 fn one_if(is: bool) -> Reply {
@@ -192,10 +204,11 @@ impl Commands {
         self: &Arc<Self>,
         key: Bytes,
         update: Update,
-        reply: impl FnOnce(Updated) -> Reply + Send + 'static,
+        reply: impl FnOnce(&Self, Updated) -> Reply + Send + 'static,
     ) -> Task {
         self.task(key.clone(), true, move |store| async move {
-            store.answer(Operation::Update { key: key.into(), update }).await.map(answers::updated).map(reply)
+            let updated = store.answer(Operation::Update { key: key.into(), update }).await.map(answers::updated)?;
+            Ok(reply(&store, updated))
         })
     }
 
@@ -208,8 +221,8 @@ impl Commands {
             }));
         }
         let gets = update.returns;
-        Ok(self.update(key, update, move |updated| match updated {
-            Updated { value, .. } if gets => bulk(value),
+        Ok(self.update(key, update, move |store, updated| match updated {
+            Updated { value, .. } if gets => store.bulk(value),
             Updated { done: true, .. } => Reply::OK,
             _ => Reply::Null,
         }))
@@ -218,27 +231,27 @@ impl Commands {
     fn set_for(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
         let [key, time, value] = call.exactly()?;
         let update = Update { expiry: options::expiry(call, clock, &time)?, ..set(&value) };
-        Ok(self.update(key, update, |_| Reply::OK))
+        Ok(self.update(key, update, |_, _| Reply::OK))
     }
 
     fn get_and_expire(self: &Arc<Self>, call: &Call) -> Result<Task, Reply> {
         let ([key], options) = call.at_least()?;
         Ok(match options::get_and_expire(call, options)? {
-            Some(update) => self.update(key, update, |updated| bulk(updated.value)),
-            None => self.task(key.clone(), false, |store| async move { store.value(key).await.map(bulk) }),
+            Some(update) => self.update(key, update, |store, updated| store.bulk(updated.value)),
+            None => self.task(key.clone(), false, |store| async move { store.read(key).await }),
         })
     }
 
     fn expire(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
         let ([key, time], options) = call.at_least()?;
         let update = options::expire(call, clock, &time, options)?;
-        Ok(self.update(key, update, |updated| one_if(updated.done)))
+        Ok(self.update(key, update, |_, updated| one_if(updated.done)))
     }
 
     /// What is left changes with time, so it is asked in the log, as a write.
     fn ttl(self: &Arc<Self>, call: &Call, clock: Clock) -> Result<Task, Reply> {
         let [key] = call.exactly()?;
-        Ok(self.update(key, Update::default(), move |updated| {
+        Ok(self.update(key, Update::default(), move |_, updated| {
             Reply::Integer(match updated {
                 Updated { existed: false, .. } => -2,
                 Updated { expires_in: None, .. } => -1,
@@ -285,6 +298,21 @@ impl Commands {
             answer
         });
         ends.await.unwrap_or(Err(Error::Closed))
+    }
+
+    async fn read(&self, key: Bytes) -> Outcome {
+        self.value(key).await.map(|value| self.bulk(value))
+    }
+
+    fn bulk(&self, value: Option<Vec<u8>>) -> Reply {
+        match value {
+            None => Reply::Null,
+            Some(value) if value.len() < LONG => Reply::Bulk(value.into()),
+            Some(value) => match self.memory.take(value.len()) {
+                Some(held) => Reply::Bulk(Bytes::from_owner(Long(value, held))),
+                None => Reply::Error("OOM no memory is left for so long a reply: try again".into()),
+            },
+        }
     }
 
     async fn value(&self, key: Bytes) -> Result<Option<Vec<u8>>, Error> {

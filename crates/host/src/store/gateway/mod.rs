@@ -13,6 +13,7 @@ use crate::process::failing::Failing;
 use commands::Commands;
 use midflight_connections::{ConnectionPlace, Connections, listen};
 use midflight_resp::{Bounds, serve};
+use midflight_wire::store::VALUE_MAX;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use tokio::net::TcpStream;
 
 /// The kernel drops a connection whose client has not taken replies for this long.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// More than a key and a value, and what RESP adds.
+const REQUEST_COST: usize = VALUE_MAX + (64 << 10);
 /// A connection without progress for this long may be evicted for another of its host.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -104,11 +107,12 @@ async fn accept(listener: TcpListener, commands: Arc<Commands>, table: Arc<Conne
         Ok(listener) => listener,
         Err(error) => return failing.fail(format!("the gateway cannot take connections: {error}")),
     };
+    let bounds = Bounds { cost: REQUEST_COST, ..Bounds::default() };
     let one = |stream: TcpStream, place: ConnectionPlace| {
         let commands = Arc::clone(&commands);
         async move {
             // An error means that the connection broke, so no client could be told.
-            let _ = serve(stream, &place, &commands, Bounds::default()).await;
+            let _ = serve(stream, &place, &commands, bounds, commands.memory()).await;
         }
     };
     match table.accept(&listener, REFUSAL, one).await {}

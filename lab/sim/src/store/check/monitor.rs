@@ -179,6 +179,7 @@ fn call(operation: &Operation) -> Call {
         Operation::Create { value, .. } => Call::Create(text(value)),
         Operation::Incr { by, .. } => Call::Incr(*by),
         Operation::Scan { .. } => unreachable!("its keys are recorded one by one"),
+        Operation::Piece { .. } | Operation::Stage { .. } => unreachable!("no worker begins it"),
         Operation::Update { update: Update { condition, change, .. }, .. } => match (condition, change) {
             (Condition::Equals(expected), Change::Set(value)) => Call::Cas(text(expected), text(value)),
             (Condition::Absent, Change::Set(value)) => Call::Create(text(value)),
@@ -215,6 +216,7 @@ fn result(outcome: &Result<Answer, StoreError>) -> Option<Outcome> {
         Ok(Answer::Updated(Updated { value: Some(present), .. })) => Outcome::Conflict(text(present)),
         Ok(Answer::Updated(_)) => Outcome::NotFound,
         Ok(Answer::Page(_)) => unreachable!("its keys are recorded one by one"),
+        Ok(Answer::Piece(_)) => unreachable!("a worker gets the whole value"),
         Err(StoreError::NotANumber) => Outcome::NotANumber,
         Err(failure) if failure.is_unknown() => return None,
         Err(_) => Outcome::Failed,

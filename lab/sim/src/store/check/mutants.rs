@@ -54,4 +54,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(197, "removes-what-is-not-due", "crates/store/src/replica/expiry.rs", 1500),
     Mutant::new(198, "due-by-own-time", "crates/store/src/replica/drive.rs", 1500),
     Mutant::new(199, "expired-around-the-switch", "crates/store/src/replica/expiry.rs", 1500),
+    Mutant::new(200, "pieces-of-two-values", "crates/store/src/replica/store.rs", 1500),
+    Mutant::new(201, "staged-not-in-snapshot", "crates/store/src/replica/image.rs", 1500),
+    Mutant::new(202, "revision-not-in-snapshot", "crates/store/src/replica/image.rs", 1500),
+    Mutant::new(203, "changed-since", "crates/store/src/replica/updates.rs", 1500),
 ];
