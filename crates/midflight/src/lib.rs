@@ -91,8 +91,8 @@ pub mod functions {
 /// ```
 pub mod store {
     pub use midflight_host::store::{
-        Answer, Cas, Change, Condition, Cursor, Expiry, Operation, Page, Reached, Scan, StoreBuilder, StoreClient,
-        StoreCounts, StoreError, Update, Updated,
+        Answer, Cas, Change, Condition, Cursor, Expiry, Operation, Page, PlaceInValue, Reached, Scan, Step,
+        StoreBuilder, StoreClient, StoreCounts, StoreError, Update, Updated, ValuePiece,
     };
 }
 

@@ -16,7 +16,10 @@ use syn::{
 const SOURCES: [(&str, &[&str]); 4] = [
     ("midflight", &["host/src", "tasks/src/client", "tasks/src/resources.rs", "dataplane/src"]),
     ("functions", &["tasks/src/functions/mod.rs", "tasks/src/functions"]),
-    ("store", &["host/src/store", "store/src/client", "store/src/update.rs", "wire/src/store/scan.rs"]),
+    (
+        "store",
+        &["host/src/store", "store/src/client", "store/src/transaction.rs", "store/src/update.rs", "wire/src/store"],
+    ),
     ("cache", &["host/src/cache", "cache/src/client", "cache/src/select/algorithm.rs", "wire/src/cache/backend"]),
 ];
 

@@ -1,7 +1,7 @@
 //! A request as a command with arguments, and what it leads to.
 
 use crate::reply::Reply;
-use crate::request::integer;
+use crate::request::{cost, integer};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
@@ -40,6 +40,10 @@ impl Call {
     #[must_use]
     pub fn arguments(&self) -> &[Bytes] {
         &self.arguments
+    }
+
+    pub(crate) fn cost(&self) -> usize {
+        cost(&self.arguments)
     }
 
     /// Exactly `N` arguments.
@@ -96,6 +100,12 @@ impl Task {
     /// A request on keys.
     pub fn new(keys: impl Into<Vec<Bytes>>, writes: bool, reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         Self { keys: keys.into(), writes, reply: Box::pin(reply) }
+    }
+}
+
+impl Task {
+    pub(crate) fn at_once(reply: Reply) -> Self {
+        Self::new([], false, std::future::ready(reply))
     }
 }
 

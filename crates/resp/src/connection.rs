@@ -5,8 +5,9 @@ use crate::memory::{Held, Memory};
 use crate::reply::{Reply, Version};
 use crate::request::{Parser, cost};
 use crate::session::Session;
+use crate::transaction::{Transaction, unable};
 use bytes::{Buf, Bytes, BytesMut};
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use midflight_connections::ConnectionPlace;
 use std::collections::hash_map::Entry;
@@ -25,8 +26,30 @@ const KEPT_BYTES: usize = 64 << 10;
 
 /// The program behind the protocol.
 pub trait Service: Send + Sync + 'static {
+    /// What a command of a transaction does.
+    type Plan: Send + 'static;
+    /// What WATCH knows of the keys.
+    type Watched: Default + Send + Sync + 'static;
+
     /// What a command does, or what is wrong with its arguments; `None` if there is no such command.
     fn call(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>>;
+
+    /// The same in a transaction.
+    fn plan(&self, call: &Call) -> Option<Result<Self::Plan, Reply>>;
+
+    /// Does all of it in one step, unless one of these keys has changed since it was watched.
+    ///
+    /// # Errors
+    /// Why it is impossible.
+    fn transact(
+        self: &Arc<Self>,
+        plans: Vec<Self::Plan>,
+        keys: Vec<Bytes>,
+        watched: Arc<Self::Watched>,
+    ) -> Result<Task, Reply>;
+
+    /// Watches keys.
+    fn watch(self: &Arc<Self>, keys: Vec<Bytes>, watched: Arc<Self::Watched>) -> Task;
 
     /// What clients must give by AUTH or HELLO before anything else. Default: nothing.
     fn password(&self) -> Option<&[u8]> {
@@ -69,6 +92,7 @@ pub async fn serve<S: Service>(
         bounds,
         parser: Parser::new(bounds.cost),
         session: Session::new(IDS.fetch_add(1, Relaxed)),
+        transaction: Transaction::default(),
         pipeline: Pipeline::default(),
         out: BytesMut::new(),
         held: memory.nothing(),
@@ -106,11 +130,12 @@ async fn read(receiver: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> io::Result<
     receiver.read_buf(buffer).await
 }
 
-struct Connection<S> {
+struct Connection<S: Service> {
     service: Arc<S>,
     bounds: Bounds,
     parser: Parser,
     session: Session,
+    transaction: Transaction<S>,
     pipeline: Pipeline,
     out: BytesMut,
     held: Held,
@@ -135,7 +160,7 @@ impl<S: Service> Connection<S> {
                 Ok(None) => return true,
                 Err(error) => {
                     self.session.is_over = true;
-                    self.add(at_once(Reply::error(format!("Protocol error: {error}"))), 0);
+                    self.add(Task::at_once(Reply::error(format!("Protocol error: {error}"))), 0);
                 }
             }
         }
@@ -145,10 +170,21 @@ impl<S: Service> Connection<S> {
     fn begin(&mut self, request: Vec<Bytes>) {
         let cost = cost(&request);
         let call = Call::of(request);
+        let ends = matches!(call.name(), "RESET" | "QUIT");
         let task = match self.session.reply(&call, self.service.password()) {
-            Some(reply) => at_once(reply),
-            None => self.service.call(&call).unwrap_or_else(|| Err(call.unknown())).unwrap_or_else(at_once),
+            Some(_) if self.transaction.has_begun() && !ends => self.transaction.refuse(unable(&call)),
+            Some(reply) => {
+                if ends {
+                    self.transaction = Transaction::default();
+                }
+                Ok(Task::at_once(reply))
+            }
+            None => match self.transaction.run(&call, &self.service) {
+                Some(task) => task,
+                None => self.service.call(&call).unwrap_or_else(|| Err(call.unknown())),
+            },
         };
+        let task = task.unwrap_or_else(Task::at_once);
         self.add(task, cost);
     }
 
@@ -168,7 +204,7 @@ impl<S: Service> Connection<S> {
         }
         *parser = Parser::new(0);
         self.session.is_over = true;
-        self.add(at_once(Reply::Error("OOM no memory is left for so long a request: try again".into())), 0);
+        self.add(Task::at_once(Reply::Error("OOM no memory is left for so long a request: try again".into())), 0);
         Ok(())
     }
 
@@ -198,10 +234,6 @@ impl<S: Service> Connection<S> {
             }
         }
     }
-}
-
-fn at_once(reply: Reply) -> Task {
-    Task::new([], false, ready(reply))
 }
 
 /// The requests of a connection that have no reply yet.
@@ -308,6 +340,29 @@ mod tests {
     }
 
     impl Service for Slow {
+        type Plan = String;
+        type Watched = Mutex<Vec<Bytes>>;
+
+        fn plan(&self, call: &Call) -> Option<Result<String, Reply>> {
+            (call.name() == "GET").then(|| call.exactly().map(|[key]| key.escape_ascii().to_string()))
+        }
+
+        fn transact(
+            self: &Arc<Self>,
+            plans: Vec<String>,
+            keys: Vec<Bytes>,
+            watched: Arc<Self::Watched>,
+        ) -> Result<Task, Reply> {
+            let watched = watched.lock().unwrap().len();
+            let all = format!("{} watches {} of {}", plans.join(" "), watched, keys.len());
+            Ok(Task::at_once(Reply::Array(vec![Reply::text(all)])))
+        }
+
+        fn watch(self: &Arc<Self>, keys: Vec<Bytes>, watched: Arc<Self::Watched>) -> Task {
+            watched.lock().unwrap().extend(keys);
+            Task::at_once(Reply::OK)
+        }
+
         fn password(&self) -> Option<&[u8]> {
             self.password
         }
@@ -464,6 +519,46 @@ mod tests {
         let ends = client.client.read_to_end(&mut replies);
         assert!(ends.is_ok() || ends.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset));
         assert!(replies.len() < 200 << 20, "{}", replies.len());
+    }
+
+    #[test]
+    fn a_transaction_is_what_its_connection_queues() {
+        let mut served = Served::new(usize::MAX >> 4, Bounds::default());
+        let exec = |all: &str| format!("*1\r\n${}\r\n{all}\r\n", all.len());
+        let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+        for (sent, reply) in [
+            ("EXEC", "-ERR EXEC without MULTI\r\n"),
+            ("DISCARD", "-ERR DISCARD without MULTI\r\n"),
+            ("WATCH a b", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("MULTI", "-ERR MULTI calls can not be nested\r\n"),
+            ("WATCH c", "-ERR WATCH inside MULTI is not allowed\r\n"),
+            ("GET a", "+QUEUED\r\n"),
+            ("GET b", "+QUEUED\r\n"),
+            ("EXEC", &exec("a b watches 2 of 2")),
+            ("MULTI", "+OK\r\n"),
+            ("EXEC", &exec(" watches 0 of 0")),
+            ("WATCH a", "+OK\r\n"),
+            ("UNWATCH", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("GET a", "+QUEUED\r\n"),
+            ("PING", "-ERR PING is not possible in a transaction here\r\n"),
+            ("EXEC", aborted),
+            ("MULTI", "+OK\r\n"),
+            ("NO", "-ERR unknown command 'no', with args beginning with: \r\n"),
+            ("GET", "-ERR wrong number of arguments for 'get' command\r\n"),
+            ("DISCARD", "+OK\r\n"),
+            ("MULTI", "+OK\r\n"),
+            ("RESET", "+RESET\r\n"),
+            ("GET a", "+OK\r\n"),
+        ] {
+            served.send(&format!("{sent}\r\n"));
+            served.reads(reply);
+        }
+        served.waits_for(&["GET a"]);
+        let long = "x".repeat(40_000);
+        served.send(&format!("MULTI\r\nGET {long}\r\nGET {long}\r\nEXEC\r\n"));
+        served.reads(&format!("+OK\r\n+QUEUED\r\n-ERR the transaction is too long\r\n{aborted}"));
     }
 
     #[test]

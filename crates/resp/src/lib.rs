@@ -6,6 +6,8 @@
 //! same time and take effect in any order, as in a Redis Cluster; a request begins only when all earlier ones that write to its keys, or
 //! whose keys it writes to, have ended.
 //!
+//! **Transactions.** Between MULTI and EXEC commands are only planned; then the service does all in one step.
+//!
 //! **Bounds.** The cost of a request is its arguments' bytes, and 64 for each. While a connection's requests without a reply have the cost
 //! [`Bounds::cost`], or are [`Bounds::under_way`], or its client has not read [`Bounds::unread_bytes`] of replies, no more of its requests
 //! are read. A request of a higher cost ends the connection. What a connection needs beyond 64 KiB comes from the [`Memory`] of all; if
@@ -18,6 +20,7 @@ mod pattern;
 mod reply;
 mod request;
 mod session;
+mod transaction;
 
 pub use call::{Call, Task, number};
 pub use connection::{Bounds, Service, serve};

@@ -25,6 +25,8 @@ pub enum Reply {
     Bulk(Bytes),
     /// No value.
     Null,
+    /// No array: the reply of a transaction that did not take place.
+    NoArray,
     /// Several replies.
     Array(Vec<Reply>),
     /// Names and what they stand for.
@@ -57,6 +59,7 @@ impl Reply {
                 out.extend_from_slice(b"\r\n");
             }
             Self::Null => out.extend_from_slice(if version == Version::Two { b"$-1\r\n" } else { b"_\r\n" }),
+            Self::NoArray => out.extend_from_slice(if version == Version::Two { b"*-1\r\n" } else { b"_\r\n" }),
             Self::Array(replies) => {
                 line(out, b'*', replies.len());
                 replies.iter().for_each(|reply| reply.write(version, out));
@@ -93,6 +96,7 @@ mod tests {
             Reply::Integer(-1),
             Reply::text("a\r\n"),
             Reply::Null,
+            Reply::NoArray,
             Reply::Map(vec![(Reply::text("proto"), Reply::Integer(3))]),
         ]);
         let written = |version| {
@@ -100,8 +104,8 @@ mod tests {
             reply.write(version, &mut out);
             String::from_utf8(out.to_vec()).unwrap()
         };
-        let same = "*6\r\n+OK\r\n-ERR no  line\r\n:-1\r\n$3\r\na\r\n\r\n";
-        assert_eq!(written(Version::Two), format!("{same}$-1\r\n*2\r\n$5\r\nproto\r\n:3\r\n"));
-        assert_eq!(written(Version::Three), format!("{same}_\r\n%1\r\n$5\r\nproto\r\n:3\r\n"));
+        let same = "*7\r\n+OK\r\n-ERR no  line\r\n:-1\r\n$3\r\na\r\n\r\n";
+        assert_eq!(written(Version::Two), format!("{same}$-1\r\n*-1\r\n*2\r\n$5\r\nproto\r\n:3\r\n"));
+        assert_eq!(written(Version::Three), format!("{same}_\r\n_\r\n%1\r\n$5\r\nproto\r\n:3\r\n"));
     }
 }

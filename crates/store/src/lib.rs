@@ -6,6 +6,7 @@ pub mod client;
 pub mod log;
 #[cfg(feature = "replica")]
 pub mod replica;
+mod transaction;
 mod update;
 
 #[doc(hidden)]

@@ -83,6 +83,7 @@ enum mf_command {
     MF_COMMAND_CREATE = 6, /* value */
     MF_COMMAND_UPDATE = 7, /* mf_update, the expected value, the new one */
     MF_COMMAND_STAGE = 8,  /* mf_stage, a part of a value */
+    MF_COMMAND_TRANSACT = 9, /* steps: mf_step, its key, mf_update, the expected value, the new one */
 };
 
 /* `condition` of mf_update. */
@@ -118,6 +119,7 @@ enum mf_expiry {
 };
 
 #define MF_UPDATE_RETURNS_VALUE 1 /* `flags` of mf_update: the reply has the value before */
+#define MF_STEP_REQUIRED 1        /* `flags` of mf_step: unless its condition holds at the beginning, no step runs */
 
 /* READ, WRITE and their replies. A READ is followed by the key; a READ_REPLY by key and value (the key comes first, so that the switch can
  * cut a reply back to a READ); a WRITE by mf_write, key and arguments; a WRITE_REPLY by the value. The switch's own answers end here. */
@@ -169,6 +171,22 @@ struct MF_WIRE mf_updated {
     int64_t number;      /* the sum, or the length of the value afterwards */
     uint8_t existed;     /* 1: the key existed before */
     uint8_t reserved[7]; /* 0 */
+};
+
+/* A step of TRANSACT; its key, and what an UPDATE has, follow. */
+struct MF_WIRE mf_step {
+    uint16_t key_length;
+    uint16_t expected_length; /* bytes of the expected value */
+    uint16_t value_length;    /* bytes of the new value */
+    uint8_t flags;            /* MF_STEP_REQUIRED */
+    uint8_t reserved;         /* 0 */
+};
+
+/* What has become of a step, in a WRITE_REPLY to TRANSACT with DONE; mf_updated and the value before, if it is wanted, follow. */
+struct MF_WIRE mf_stepped {
+    uint16_t value_length;
+    uint8_t status;   /* as of an UPDATE */
+    uint8_t reserved; /* 0 */
 };
 
 /* First part of a READ_REPLY to SCAN; each key of the page follows: its length in 2 bytes, then the key. */

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 fn gateway(store: &Store) -> Running {
     Running::start(&["store", "serve", "--config", &store.config, "--listen", "127.0.0.1:0"])
@@ -59,6 +60,15 @@ impl Client {
     #[track_caller]
     fn says(&mut self, command: &str, reply: &str) {
         assert_eq!(self.ask(command), reply, "to {command}");
+    }
+
+    /// Replicas may know of the last writes later.
+    #[track_caller]
+    fn comes_to_say(&mut self, command: &str, reply: &str) {
+        let begun = Instant::now();
+        while self.ask(command) != reply {
+            assert!(begun.elapsed() < PATIENCE, "{command} never says {reply}");
+        }
     }
 }
 
@@ -211,7 +221,7 @@ fn all_keys_are_listed() {
     for key in &wanted {
         client.says(&format!("SET {key} x"), "+OK");
     }
-    client.says("DBSIZE", ":600");
+    client.comes_to_say("DBSIZE", ":600");
     let mut scan = |options: &str| {
         let (mut cursor, mut keys, mut calls) = ("0".to_owned(), Vec::new(), 0);
         loop {
@@ -252,7 +262,7 @@ fn all_keys_are_listed() {
     assert_eq!(lines(&["scan", "user:", "--count"]), ["300"]);
     assert_eq!(lines(&["scan", "user:299", "--json"]), ["\"user:299\""]);
     client.says("FLUSHDB", "+OK");
-    client.says("DBSIZE", ":0");
+    client.comes_to_say("DBSIZE", ":0");
 }
 
 #[test]
@@ -266,6 +276,103 @@ fn r1_a_pipeline_is_in_order_for_each_key() {
         let wanted = n / 3 + 1;
         assert_eq!((client.reply(), client.reply()), (format!(":{wanted}"), wanted.to_string()));
     }
+}
+
+#[test]
+fn r1_transactions_are_those_of_redis() {
+    let store = Store::start("gateway-transactions");
+    let gateway = gateway(&store);
+    let [mut client, mut other] = [(); 2].map(|()| Client::of(&gateway));
+    let queue = |client: &mut Client, commands: &[&str]| {
+        client.says("MULTI", "+OK");
+        commands.iter().for_each(|command| client.says(command, "+QUEUED"));
+    };
+    let all = [
+        "SET {a}1 x",
+        "INCR {a}1",
+        "INCR {a}2",
+        "GET {a}2",
+        "MGET {a}1 {a}3",
+        "SET {a}1 y NX",
+        "EXPIRE {a}1 100",
+        "TTL {a}1",
+        "GETSET {a}1 z",
+        "TTL {a}1",
+        "MSET {a}4 4 {a}5 5",
+        "EXISTS {a}4 {a}5 {a}6",
+        "DEL {a}4 {a}6",
+        "TYPE {a}5",
+        "STRLEN {a}1",
+        "APPEND {a}1 zz",
+        "GETDEL {a}1",
+        "SETNX {a}1 1",
+    ];
+    queue(&mut client, &all);
+    client.says(
+        "EXEC",
+        "*18 +OK -ERR value is not an integer or out of range :1 1 *2 x $-1 $-1 :1 :100 x :-1 +OK :2 :1 +string :1 :3 zzz :1",
+    );
+    // A watched key that has changed, even back; that was created; that has not changed.
+    client.says("WATCH {a}1 {a}9", "+OK");
+    client.says("GET {a}1", "1");
+    other.says("SET {a}1 2", "+OK");
+    other.says("SET {a}1 1", "+OK");
+    queue(&mut client, &["INCR {a}1"]);
+    client.says("EXEC", "*-1");
+    client.says("WATCH {a}9", "+OK");
+    other.says("SET {a}9 9", "+OK");
+    queue(&mut client, &["INCR {a}1"]);
+    client.says("EXEC", "*-1");
+    client.says("GET {a}1", "1");
+    client.says("WATCH {a}1 {a}10", "+OK");
+    queue(&mut client, &["INCR {a}1", "SET {a}10 10"]);
+    client.says("EXEC", "*2 :2 +OK");
+    // No WATCH outlives its EXEC, and an empty one is none.
+    queue(&mut client, &["INCR {a}1"]);
+    other.says("SET {a}1 7", "+OK");
+    client.says("EXEC", "*1 :8");
+    queue(&mut client, &[]);
+    client.says("EXEC", "*0");
+    // What cannot be.
+    queue(&mut client, &["SET a 1", "SET b 1"]);
+    assert!(client.ask("EXEC").starts_with("-CROSSSLOT Keys in request don't hash to the same slot"));
+    client.says("EXISTS a b", ":0");
+    client.says("MULTI", "+OK");
+    client.says("KEYS *", "-ERR KEYS is not possible in a transaction here");
+    client.says("EXEC", "-EXECABORT Transaction discarded because of previous errors.");
+    queue(&mut client, &[&format!("SET {{a}}1 {}", "x".repeat(1_000)), &format!("SET {{a}}2 {}", "x".repeat(1_000))]);
+    assert!(client.ask("EXEC").starts_with("-ERR the transaction has 2"));
+    // All at once, and in the order in which it was sent.
+    client.send("SET {a}1 5\r\nWATCH {a}1\r\nMULTI\r\nGET {a}1\r\nINCR {a}1\r\nEXEC\r\nGET {a}1\r\n");
+    let replies: Vec<String> = (0..7).map(|_| client.reply()).collect();
+    assert_eq!(replies, ["+OK", "+OK", "+OK", "+QUEUED", "+QUEUED", "*2 5 :6", "6"]);
+}
+
+/// Each adds by WATCH, GET, MULTI, SET, EXEC, until it succeeds.
+#[test]
+fn r1_no_update_under_watch_is_lost() {
+    let store = Store::start("gateway-watch");
+    let gateway = gateway(&store);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = Client::of(&gateway);
+                for _ in 0..25 {
+                    loop {
+                        client.says("WATCH n", "+OK");
+                        let number: u32 = client.ask("GET n").parse().unwrap_or(0);
+                        client.says("MULTI", "+OK");
+                        client.says(&format!("SET n {}", number + 1), "+QUEUED");
+                        match client.ask("EXEC").as_str() {
+                            "*1 +OK" => break,
+                            reply => assert_eq!(reply, "*-1"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    Client::of(&gateway).says("GET n", "100");
 }
 
 fn set(key: &str, value: &str) -> String {

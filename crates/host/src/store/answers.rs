@@ -1,6 +1,6 @@
 //! What answers mean to callers. The protocol passes on only answers that match their operations.
 
-use super::{Answer, Cas, Page, Updated};
+use super::{Answer, Cas, Page, StoreError, Updated};
 
 pub(super) fn value(answer: Answer) -> Option<Vec<u8>> {
     match answer {
@@ -61,6 +61,23 @@ pub(super) fn page(answer: Answer) -> Page {
     match answer {
         Answer::Page(page) => page,
         other => unlike("SCAN", &other),
+    }
+}
+
+/// What has become of each step.
+pub(super) fn transacted(answer: Answer) -> Option<Vec<Result<Updated, StoreError>>> {
+    match answer {
+        Answer::Transacted(steps) => steps,
+        other => unlike("TRANSACT", &other),
+    }
+}
+
+/// The revision; `None`: there is no such key.
+pub(super) fn revision(answer: Answer) -> Option<u64> {
+    match answer {
+        Answer::Piece(piece) => Some(piece.revision),
+        Answer::NotFound => None,
+        other => unlike("a READ of a piece", &other),
     }
 }
 

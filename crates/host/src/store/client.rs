@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::pending::{Handle, Pending, Polls};
 use crate::socket::SocketCounts;
 use crate::socket::poller::Poller;
-use midflight_store::client::{Answer, Change, Client, Counters, Expiry, Operation, Update, Updated};
+use midflight_store::client::{
+    Answer, Change, Client, Counters, Expiry, Operation, PlaceInValue, Step, StoreError, Update, Updated,
+};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -188,6 +190,39 @@ impl StoreClient {
     /// ```
     pub fn update(&self, key: impl Into<Vec<u8>>, update: Update) -> Result<Updated, Error> {
         self.run(Operation::Update { key: key.into(), update }).map(answers::updated)
+    }
+
+    /// Updates several keys in one step, if all required conditions hold; else `None`. The keys need the same part in braces. A step that
+    /// fails stops no other one.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// use midflight_host::store::{Change, Condition, Step, StoreClient, Update};
+    ///
+    /// let store = StoreClient::builder().switch("127.0.0.1:7700".parse().expect("an address")).connect()?;
+    /// let add = |by| Update { change: Change::Add(by), ..Update::default() };
+    /// let is_open = Step::check("{account 7}state", Condition::Equals(b"open".to_vec()));
+    /// let moved = store.transact(vec![is_open, Step::new("{account 7}cash", add(-5)), Step::new("{account 7}saved", add(5))])?;
+    /// println!("{}", if moved.is_some() { "moved" } else { "the account is not open" });
+    /// # Ok::<(), midflight_host::Error>(())
+    /// ```
+    pub fn transact(&self, steps: Vec<Step>) -> Result<Option<Vec<Result<Updated, StoreError>>>, Error> {
+        self.run(Operation::Transact { steps }).map(answers::transacted)
+    }
+
+    /// The revision of a key, for [`Condition::Unchanged`](super::Condition::Unchanged): it grows with each change; `None`: there is no
+    /// such key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get). The key may have [`PlaceInValue::KEY_MAX`](super::PlaceInValue::KEY_MAX) bytes.
+    pub fn revision(&self, key: impl AsRef<[u8]>) -> Result<Option<u64>, Error> {
+        self.run(Operation::Piece { place: PlaceInValue::new(key.as_ref(), 0, 0) }).map(answers::revision)
     }
 
     /// Lists all keys, in no order, each once. A key that exists from the first call of `next` to the last is among them; one that is

@@ -14,6 +14,7 @@ mod scan;
 pub use builder::StoreBuilder;
 pub use client::{Cas, StoreClient, StoreCounts};
 pub use midflight_store::client::{
-    Answer, Change, Condition, Cursor, Expiry, Operation, Page, Reached, StoreError, Update, Updated,
+    Answer, Change, Condition, Cursor, Expiry, Operation, Page, PlaceInValue, Reached, Step, StoreError, Update,
+    Updated, ValuePiece,
 };
 pub use scan::Scan;

@@ -50,6 +50,8 @@ pub enum Answer {
     Page(Page),
     /// A piece of a value.
     Piece(ValuePiece),
+    /// TRANSACT: what has become of each step; `None`: a required condition does not hold, and no step ran.
+    Transacted(Option<Vec<Result<Updated, StoreError>>>),
 }
 
 /// The last answer that the client got, to any operation, while this one waited.
@@ -116,9 +118,10 @@ pub enum StoreError {
     /// The result would exceed the bound on values.
     #[error("the result would be larger than a value may be")]
     TooLarge,
-    /// The value before is too long for the reply of this update, and its condition is not one of those that a client can check. The
-    /// update did not run.
-    #[error("the value before is too long for the answer: read it, and update the key on condition of its revision")]
+    /// The values before are too long for the reply of this update or transaction, which did not run.
+    #[error(
+        "the values before are too long for the answer: read them first, and change the keys on condition of their revisions"
+    )]
     TooLong,
     /// The staged parts of the value are gone: it took too long, or too many values were staged at once. The write did not run.
     #[error("the parts of the value are gone, because it took too long to send them all: try again")]

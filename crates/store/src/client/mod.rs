@@ -19,6 +19,7 @@ mod requests;
 mod switches;
 mod transmit;
 
+pub use crate::transaction::Step;
 pub use crate::update::{Change, Condition, Expiry, Update, Updated};
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;

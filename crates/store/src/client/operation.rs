@@ -1,3 +1,4 @@
+use crate::transaction::Step;
 use crate::update::Part;
 use crate::update::Update;
 use midflight_wire::store::{Command, Cursor, DATA_MAX, KEY_MAX, PlaceInValue, Stage, VALUE_MAX, key_hash};
@@ -72,6 +73,12 @@ pub enum Operation {
         /// Where it begins.
         place: PlaceInValue,
     },
+    /// Updates several keys in one step. Their hashes must be the same: they need a common part in braces, such as `{user 7}`. All together
+    /// must fit a packet.
+    Transact {
+        /// What happens, in this order.
+        steps: Vec<Step>,
+    },
     /// Keeps a part of a value for [`Change::SetStaged`](crate::client::Change::SetStaged). (A PUT does both.)
     Stage {
         /// The key.
@@ -102,6 +109,12 @@ pub enum SubmitError {
     /// A key that is too long for a value of this length.
     #[error("the key has {0} bytes: with so long a value it may have {max}", max = PlaceInValue::KEY_MAX)]
     KeyTooLongForValue(usize),
+    /// Keys of a transaction that may be in different key groups.
+    #[error("the keys of a transaction must have the same part in braces, as {{user 7}}name and {{user 7}}mail have")]
+    KeysApart,
+    /// A transaction that is too long.
+    #[error("the transaction has {0} bytes: it may have {DATA_MAX}")]
+    TransactionTooLarge(usize),
     /// The queue is full.
     #[error("{0} operations wait, the bound `queued_max`: submit again when some have ended")]
     QueueFull(usize),
@@ -130,6 +143,7 @@ impl Operation {
             | Self::Update { key, .. }
             | Self::Stage { key, .. } => key,
             Self::Piece { place } => place.as_bytes(),
+            Self::Transact { steps } => steps.first().map_or(&[], |step| &step.key),
             Self::Scan { from } => from.as_bytes(),
         }
     }
@@ -140,6 +154,7 @@ impl Operation {
         match self {
             Self::Get { .. } | Self::Exists { .. } | Self::Scan { .. } | Self::Piece { .. } => None,
             Self::Stage { .. } => Some(Command::Stage),
+            Self::Transact { .. } => Some(Command::Transact),
             Self::Put { .. } => Some(Command::Put),
             Self::Delete { .. } => Some(Command::Delete),
             Self::Cas { .. } => Some(Command::Cas),
@@ -169,6 +184,7 @@ impl Operation {
             }
             Self::Incr { by, .. } => buffer.extend_from_slice(&by.to_be_bytes()),
             Self::Update { update, .. } => update.encode(buffer),
+            Self::Transact { steps } => steps.iter().for_each(|step| step.encode(buffer)),
         }
     }
 
@@ -190,6 +206,7 @@ impl Operation {
             Self::Incr { by, .. } => size_of_val(by),
             Self::Update { update, .. } => update.length(),
             Self::Stage { part, .. } => size_of::<Stage>() + part.len(),
+            Self::Transact { steps } => steps.iter().fold(0, |sum, step| step.length().saturating_add(sum)),
         }
     }
 
@@ -214,7 +231,11 @@ impl Operation {
     /// What is not.
     pub fn check(&self) -> Result<(), SubmitError> {
         let (key, value) = (self.key().len(), self.longest_value());
+        if let Self::Transact { steps } = self {
+            return check_steps(steps);
+        }
         match key {
+            _ if matches!(self, Self::Piece { place } if place.key().is_empty()) => Err(SubmitError::EmptyKey),
             0 => Err(SubmitError::EmptyKey),
             _ if key > KEY_MAX => Err(SubmitError::KeyTooLong(key)),
             _ if value > VALUE_MAX => Err(SubmitError::TooLarge(value)),
@@ -222,6 +243,20 @@ impl Operation {
             _ => Ok(()),
         }
     }
+}
+
+fn check_steps(steps: &[Step]) -> Result<(), SubmitError> {
+    let first = steps.first().ok_or(SubmitError::EmptyKey)?;
+    for Step { key, .. } in steps {
+        match key.len() {
+            0 => return Err(SubmitError::EmptyKey),
+            length if length > KEY_MAX => return Err(SubmitError::KeyTooLong(length)),
+            _ if key_hash(key) != key_hash(&first.key) => return Err(SubmitError::KeysApart),
+            _ => {}
+        }
+    }
+    let all = steps.iter().fold(first.key.len(), |sum, step| step.length().saturating_add(sum));
+    if all > DATA_MAX { Err(SubmitError::TransactionTooLarge(all)) } else { Ok(()) }
 }
 
 #[cfg(test)]

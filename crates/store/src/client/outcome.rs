@@ -1,5 +1,5 @@
-use super::{Answer, Operation, Page, StoreError, Updated, ValuePiece};
-use midflight_wire::store::{Status, Updated as Wire};
+use super::{Answer, Operation, Page, Step, StoreError, Updated, ValuePiece};
+use midflight_wire::store::{Status, Stepped, Updated as Wire};
 use zerocopy::FromBytes;
 
 /// The outcome of an operation; `None` if the answer does not fit it.
@@ -15,6 +15,7 @@ pub(super) fn outcome(operation: &Operation, status: Status, value: &[u8]) -> Op
         Status::Conflict if matches!(operation, Operation::Cas { .. } | Operation::Create { .. }) => {
             Some(Ok(Answer::Conflict { present: value.to_vec() }))
         }
+        Status::Conflict if matches!(operation, Operation::Transact { .. }) => Some(Ok(Answer::Transacted(None))),
         Status::Conflict if let Operation::Update { update, .. } = operation => {
             updated(false, update.returns, value).map(Answer::Updated).map(Ok)
         }
@@ -30,6 +31,21 @@ fn updated(done: bool, returns: bool, value: &[u8]) -> Option<Updated> {
     Some(Updated { done, existed, expires_in, number: wire.number.get(), value })
 }
 
+fn transacted(steps: &[Step], mut reply: &[u8]) -> Option<Vec<Result<Updated, StoreError>>> {
+    let mut all = Vec::new();
+    for step in steps {
+        let (stepped, rest) = Stepped::ref_from_prefix(reply).ok()?;
+        let (value, rest) = rest.split_at_checked(size_of::<Wire>() + usize::from(stepped.value_length.get()))?;
+        all.push(match Status::from_number(stepped.status)? {
+            Status::Done => Ok(updated(true, step.update.returns, value)?),
+            Status::Conflict => Ok(updated(false, step.update.returns, value)?),
+            status => Err(failure(status)?),
+        });
+        reply = rest;
+    }
+    reply.is_empty().then_some(all)
+}
+
 fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
     match operation {
         Operation::Get { .. } => Some(Answer::Value(value.to_vec())),
@@ -41,6 +57,7 @@ fn done(operation: &Operation, value: &[u8]) -> Option<Answer> {
         }
         Operation::Incr { .. } => Some(Answer::Number(i64::from_be_bytes(value.try_into().ok()?))),
         Operation::Update { update, .. } => updated(true, update.returns, value).map(Answer::Updated),
+        Operation::Transact { steps } => transacted(steps, value).map(Some).map(Answer::Transacted),
     }
 }
 
@@ -53,6 +70,7 @@ fn not_found(operation: &Operation) -> Option<Answer> {
         | Operation::Incr { .. }
         | Operation::Update { .. }
         | Operation::Stage { .. }
+        | Operation::Transact { .. }
         | Operation::Scan { .. } => None,
     }
 }

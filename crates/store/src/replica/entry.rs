@@ -1,9 +1,10 @@
 //! Records of Raft's log.
 
 use super::clients::Source;
+use crate::transaction::Step;
 use crate::update::{Change, Condition, Part, Update};
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::{Command, Write};
+use midflight_wire::store::{Command, Write, key_hash};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -79,6 +80,11 @@ pub(super) enum What<'a> {
         #[serde(borrow)]
         part: Part<'a>,
     },
+    Transact {
+        key: &'a [u8],
+        /// As in the WRITE.
+        steps: &'a [u8],
+    },
 }
 
 impl ClientWrite<'_> {
@@ -96,7 +102,8 @@ impl<'a> What<'a> {
         | Self::Incr { key, .. }
         | Self::Create { key, .. }
         | Self::Update { key, .. }
-        | Self::Stage { key, .. }) = self;
+        | Self::Stage { key, .. }
+        | Self::Transact { key, .. }) = self;
         key
     }
 
@@ -128,6 +135,11 @@ impl<'a> What<'a> {
             Command::Create => Some(Self::Create { key, value: arguments }),
             Command::Update => Some(Self::Update { key, update: Update::decode(arguments, expected)? }),
             Command::Stage => Some(Self::Stage { key, part: Part::decode(arguments)? }),
+            Command::Transact => {
+                let is_of_key = |step: &Step<&[u8]>| !step.key.is_empty() && key_hash(step.key) == key_hash(key);
+                let steps = Step::decode_all(arguments)?;
+                (!steps.is_empty() && steps.iter().all(is_of_key)).then_some(Self::Transact { key, steps: arguments })
+            }
             Command::Open => None,
         }
     }

@@ -48,6 +48,7 @@ mod store;
 mod succession;
 mod switches;
 mod times;
+mod transactions;
 mod transfer;
 mod updates;
 mod writes;

@@ -24,8 +24,8 @@ const SHARDS_CLEARED_AT_ONCE: usize = 32;
 const SORTED_CLEARED_AT_ONCE: usize = 4096;
 /// A reply has the cursor too.
 const PAGE_BYTES: usize = PACKET_MAX - size_of::<Request>() - size_of::<Cursor>();
-/// Bytes of a value that fits the reply to a write.
-const RETURNED_MAX: usize = PACKET_MAX - size_of::<Request>();
+/// Bytes that fit the reply to a write.
+pub(super) const REPLY_MAX: usize = PACKET_MAX - size_of::<Request>();
 const KEY_OVERHEAD: usize = 96;
 /// Of a key that expires.
 const EXPIRY_OVERHEAD: usize = 64;
@@ -215,6 +215,7 @@ impl Store {
                 Some(item) => conflict(item),
             },
             What::Update { key, update } => self.update(key, &update, time),
+            What::Transact { steps, .. } => self.transact(steps, time),
             What::Stage { part, .. } => Outcome::plain(self.staged.stage(&part, time)),
         }
     }
@@ -301,7 +302,7 @@ fn plain(put: Result<(), Status>) -> Outcome {
 }
 
 fn conflict(item: &Item) -> Outcome {
-    if item.value().len() > RETURNED_MAX {
+    if item.value().len() > REPLY_MAX {
         return Outcome::plain(Status::TooLong);
     }
     Outcome { status: Status::Conflict, value: Bytes::copy_from_slice(item.value()) }

@@ -31,11 +31,7 @@ impl Store {
         if update.returns && present.is_some_and(|item| item.value().len() > RETURNED_MAX) {
             return Outcome::plain(Status::TooLong);
         }
-        let expires = match update.expiry {
-            Expiry::Keep => present.map_or(NEVER, Item::expires),
-            Expiry::Never => NEVER,
-            Expiry::After(ms) => time.saturating_add(ms).min(NEVER - 1),
-        };
+        let expires = expires(update, present, time);
         let (status, sum) = match holds(&update.condition, present, expires, time) {
             false => (Status::Conflict, None),
             true => match self.change(key, &change, present, expires) {
@@ -83,8 +79,17 @@ impl Store {
     }
 }
 
+/// When the key expires if the update takes place.
+pub(super) fn expires(update: &Update<&[u8]>, present: Option<&Item>, time: u64) -> u64 {
+    match update.expiry {
+        Expiry::Keep => present.map_or(NEVER, Item::expires),
+        Expiry::Never => NEVER,
+        Expiry::After(ms) => time.saturating_add(ms).min(NEVER - 1),
+    }
+}
+
 /// `expires` is when the key expires if the update takes place.
-fn holds(condition: &Condition<&[u8]>, item: Option<&Item>, expires: u64, time: u64) -> bool {
+pub(super) fn holds(condition: &Condition<&[u8]>, item: Option<&Item>, expires: u64, time: u64) -> bool {
     match (condition, item) {
         (Condition::Always, _) | (Condition::Absent, None) | (Condition::Present, Some(_)) => true,
         (Condition::Equals(expected), Some(item)) => item.value() == *expected,

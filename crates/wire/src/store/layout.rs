@@ -67,6 +67,25 @@ layout! {
         pub reserved: [u8; 7],
     }
 
+    /// A step of TRANSACT; its key, and what an UPDATE has, follow.
+    pub struct Step {
+        pub key_length: U16,
+        /// Of the expected value.
+        pub expected_length: U16,
+        /// Of the new value.
+        pub value_length: U16,
+        pub flags: u8,
+        pub reserved: u8,
+    }
+
+    /// What has become of a step; [`Updated`] and the value before, if it is wanted, follow.
+    pub struct Stepped {
+        pub value_length: U16,
+        /// As of an UPDATE.
+        pub status: u8,
+        pub reserved: u8,
+    }
+
     /// First part of a reply to SCAN; for each key its length and its bytes follow.
     pub struct Scanned {
         /// Order of the keys where the next page begins.

@@ -45,6 +45,8 @@ pub const FLAG_PIECE: u8 = 128;
 pub const FLAGS_KEPT: u8 = FLAG_EXISTS | FLAG_SCAN | FLAG_PIECE;
 /// `flags` of an [`Update`]: the reply has the value before.
 pub const UPDATE_RETURNS_VALUE: u8 = 1;
+/// `flags` of a [`Step`]: unless its condition holds at the beginning, no step runs.
+pub const STEP_REQUIRED: u8 = 1;
 /// Longest value, in bytes.
 pub const VALUE_MAX: usize = 8 << 20;
 /// Bytes of key and arguments together in a WRITE. A written value thus fits a READ_REPLY with its key.
@@ -137,6 +139,8 @@ codes! {
         Update = 7,
         /// Keeps a part of a value, for an update.
         Stage = 8,
+        /// Updates several keys with the same hash in one step.
+        Transact = 9,
     }
 
     /// `condition` of an [`Update`].

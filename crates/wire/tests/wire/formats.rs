@@ -170,6 +170,7 @@ fn of_store() -> Format {
         ("MF_FLAG_SCAN", u64::from(store::FLAG_SCAN)),
         ("MF_FLAG_PIECE", u64::from(store::FLAG_PIECE)),
         ("MF_UPDATE_RETURNS_VALUE", u64::from(store::UPDATE_RETURNS_VALUE)),
+        ("MF_STEP_REQUIRED", u64::from(store::STEP_REQUIRED)),
     ]);
     numbers.extend(codes("OP", store::Operation::ALL));
     numbers.extend(codes("STATUS", store::Status::ALL));

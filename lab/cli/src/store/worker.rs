@@ -177,7 +177,9 @@ fn seen(answer: Answer) -> Outcome {
         Answer::Existed(existed) => Outcome::Existed(existed),
         Answer::Conflict { present } => Outcome::Conflict(text(&present)),
         Answer::Number(sum) => Outcome::Number(sum),
-        Answer::Updated(_) | Answer::Page(_) | Answer::Piece(_) => unreachable!("the load neither updates nor scans"),
+        Answer::Updated(_) | Answer::Page(_) | Answer::Piece(_) | Answer::Transacted(_) => {
+            unreachable!("the load draws none of these")
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use super::StoreEvent;
 use super::late::{Late, Lateness, TOKENS};
 use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_store::client::{Change, Client, Condition, Cursor, Event, Expiry, Operation, OperationKey, Update};
+use midflight_store::client::{
+    Change, Client, Condition, Cursor, Event, Expiry, Operation, OperationKey, Step, Update,
+};
 use midflight_wire::store::scan_order;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -15,6 +17,10 @@ use std::rc::Rc;
 
 /// Share of updates among writes.
 const UPDATES: f64 = 0.3;
+/// Share of transactions among writes.
+const TRANSACTIONS: f64 = 0.05;
+/// Two numbers that only transactions change, both alike.
+pub(super) const PAIR: [&str; 2] = ["{pair}x", "{pair}y"];
 const EXPIRES_AFTER_MS: std::ops::Range<u64> = 1..200;
 const LARGE_EVERY: u64 = 10;
 const LARGE_MIN: u64 = 1_200;
@@ -94,6 +100,9 @@ impl ClientActor {
     fn draw(&mut self) -> Operation {
         let operation = self.draw_plain();
         let random = &mut self.random;
+        if operation.is_write() && random.random_bool(TRANSACTIONS) {
+            return transaction(random);
+        }
         if !operation.is_write() || !random.random_bool(UPDATES) {
             return operation;
         }
@@ -177,6 +186,16 @@ impl ClientActor {
             None => context.sleep(),
         }
     }
+}
+
+/// Adds to both numbers; or must not, because of a condition.
+fn transaction(random: &mut Pcg64) -> Operation {
+    let change = Change::Add(random.random_range(1..5));
+    let mut steps = PAIR.map(|key| Step::new(key, Update { change: change.clone(), ..Update::default() })).to_vec();
+    if random.random_bool(0.2) {
+        steps.push(Step::check("{pair}none", Condition::Present));
+    }
+    Operation::Transact { steps }
 }
 
 /// Some have more bytes than a packet.

@@ -55,6 +55,10 @@ impl ScanOptions {
     }
 }
 
+pub(super) fn is_on_all_keys(call: &Call) -> bool {
+    matches!(call.name(), "SCAN" | "KEYS" | "DBSIZE" | "FLUSHDB" | "FLUSHALL")
+}
+
 impl Commands {
     pub(super) fn on_all_keys(self: &Arc<Self>, call: &Call) -> Option<Result<Task, Reply>> {
         Some(match call.name() {
@@ -69,9 +73,12 @@ impl Commands {
                 })
             }),
             "DBSIZE" => call.exactly().map(|[]| {
-                self.task_of(Vec::new(), false, |store| async move {
-                    let page = store.page(Cursor::default()).await?;
-                    Ok(Reply::Integer(i64::try_from(page.all).unwrap_or(i64::MAX)))
+                let store = Arc::clone(self);
+                Task::new([], false, async move {
+                    match store.page(Cursor::default()).await {
+                        Ok(page) => Reply::Integer(i64::try_from(page.all).unwrap_or(i64::MAX)),
+                        Err(error) => failed(&error, false),
+                    }
                 })
             }),
             "FLUSHDB" | "FLUSHALL" => call

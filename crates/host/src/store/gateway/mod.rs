@@ -1,10 +1,12 @@
 //! A gateway for Redis' clients: RESP over TCP, in front of a client of the store.
 //!
-//! Its thread, `mf-gateway`, has all connections; `commands` and `keys` say what each command does, `options` what its options mean.
+//! Its thread, `mf-gateway`, has all connections; `commands` and `keys` say what each command does, `options` what its options mean;
+//! `plan` runs it.
 
 mod commands;
 mod keys;
 mod options;
+mod plan;
 
 use super::StoreClient;
 use crate::background::{Background, runtime};

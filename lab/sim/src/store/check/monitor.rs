@@ -4,6 +4,7 @@ use super::rules::*;
 use super::trace;
 use super::trial::Party;
 use crate::check::{self, CheckReport, Checked, Places, Recent, Trace, holds};
+use crate::store::client::PAIR;
 use crate::store::{Load, StoreEvent, SwitchActor};
 use crate::{Actor, Happening, NodeId};
 use midflight_endpoint::{MS, Nanos};
@@ -14,7 +15,7 @@ use midflight_store::client::{
 use midflight_store::replica::Event;
 use midflight_wire::store::{Packet, parse, scan_order};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Walks the core's structures once in this many turns of switches; more would dominate a run's time.
@@ -28,6 +29,8 @@ pub struct Findings {
     load: Rc<Load>,
     open: HashMap<(NodeId, OperationKey), usize>,
     scans: HashMap<(NodeId, OperationKey), (Nanos, Cursor)>,
+    /// Transactions whose condition never holds.
+    impossible: HashSet<(NodeId, OperationKey)>,
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
     recent: Recent,
@@ -43,6 +46,7 @@ impl Findings {
             load,
             open: HashMap::new(),
             scans: HashMap::new(),
+            impossible: HashSet::new(),
             passed: None,
             places,
             recent,
@@ -51,16 +55,16 @@ impl Findings {
     }
 
     pub(super) fn open(&self) -> usize {
-        self.open.len() + self.scans.len()
+        self.open.len() + self.scans.len() + self.impossible.len()
     }
 
     /// A FLUSHDB may take effect at any time from now on, or never.
     pub(super) fn flushed(&mut self, at: Nanos) {
-        for key in &self.load.keys {
+        for key in self.load.keys.iter().map(String::as_str).chain([PAIR[0]]) {
             self.history.operations.push(Record {
                 process: u64::MAX,
                 call: Call::Delete,
-                key: key.clone(),
+                key: key.into(),
                 result: None,
                 start_ns: at,
                 end_ns: None,
@@ -71,7 +75,7 @@ impl Findings {
     fn event(&mut self, at: Nanos, node: NodeId, event: &StoreEvent) -> Checked {
         match event {
             StoreEvent::Begun { key, operation } => self.begun(at, node, *key, operation),
-            StoreEvent::Ended { key, outcome } => self.ended(at, node, *key, outcome),
+            StoreEvent::Ended { key, outcome } => return self.ended(at, node, *key, outcome),
             StoreEvent::Passed { sid } => return self.passes(node, *sid),
             // After an operator's mistake.
             StoreEvent::Replica(Event::NotFounded(_)) => {}
@@ -86,6 +90,10 @@ impl Findings {
     fn begun(&mut self, at: Nanos, node: NodeId, key: OperationKey, operation: &Operation) {
         if let Operation::Scan { from } = operation {
             self.scans.insert((node, key), (at, *from));
+            return;
+        }
+        if matches!(operation, Operation::Transact { steps } if steps.iter().any(|step| step.required)) {
+            self.impossible.insert((node, key));
             return;
         }
         self.open.insert((node, key), self.history.operations.len());
@@ -108,16 +116,28 @@ impl Findings {
         }
     }
 
-    fn ended(&mut self, at: Nanos, node: NodeId, key: OperationKey, outcome: &Result<Answer, StoreError>) {
-        if let Some((begun, from)) = self.scans.remove(&(node, key)) {
-            return if let Ok(Answer::Page(page)) = outcome {
-                self.scanned(begun, at, node, from, page)
-            };
+    fn ended(&mut self, at: Nanos, node: NodeId, key: OperationKey, outcome: &Result<Answer, StoreError>) -> Checked {
+        if self.impossible.remove(&(node, key)) {
+            let was_refused = matches!(outcome, Err(_) | Ok(Answer::Transacted(None)));
+            holds!(R1, was_refused, "a transaction takes place against its condition: {outcome:?}");
+            return Ok(());
         }
-        let Some(place) = self.open.remove(&(node, key)) else { return };
+        if let Some((begun, from)) = self.scans.remove(&(node, key)) {
+            if let Ok(Answer::Page(page)) = outcome {
+                self.scanned(begun, at, node, from, page);
+            }
+            return Ok(());
+        }
+        if let Ok(Answer::Transacted(steps)) = outcome {
+            let numbers = steps.iter().flatten().map(|step| step.as_ref().ok().map(|updated| updated.number));
+            let numbers: HashSet<_> = numbers.collect();
+            holds!(R1, numbers.len() == 1, "a transaction adds to two equal numbers: {outcome:?}");
+        }
+        let Some(place) = self.open.remove(&(node, key)) else { return Ok(()) };
         let record = &mut self.history.operations[place];
         record.result = result(outcome);
         record.end_ns = record.result.is_some().then_some(at);
+        Ok(())
     }
 
     /// A page shows for each key of its part of the order whether it exists.
@@ -179,6 +199,10 @@ fn call(operation: &Operation) -> Call {
         Operation::Create { value, .. } => Call::Create(text(value)),
         Operation::Incr { by, .. } => Call::Incr(*by),
         Operation::Scan { .. } => unreachable!("its keys are recorded one by one"),
+        Operation::Transact { steps } => match steps[0].update.change {
+            Change::Add(by) => Call::Incr(by),
+            ref other => unreachable!("no client draws {other:?}"),
+        },
         Operation::Piece { .. } | Operation::Stage { .. } => unreachable!("no worker begins it"),
         Operation::Update { update: Update { condition, change, .. }, .. } => match (condition, change) {
             (Condition::Equals(expected), Change::Set(value)) => Call::Cas(text(expected), text(value)),
@@ -216,6 +240,10 @@ fn result(outcome: &Result<Answer, StoreError>) -> Option<Outcome> {
         Ok(Answer::Updated(Updated { value: Some(present), .. })) => Outcome::Conflict(text(present)),
         Ok(Answer::Updated(_)) => Outcome::NotFound,
         Ok(Answer::Page(_)) => unreachable!("its keys are recorded one by one"),
+        Ok(Answer::Transacted(steps)) => match steps.as_ref().and_then(|steps| steps.first()) {
+            Some(Ok(updated)) => Outcome::Number(updated.number),
+            _ => Outcome::Failed,
+        },
         Ok(Answer::Piece(_)) => unreachable!("a worker gets the whole value"),
         Err(StoreError::NotANumber) => Outcome::NotANumber,
         Err(failure) if failure.is_unknown() => return None,

@@ -58,4 +58,5 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(201, "staged-not-in-snapshot", "crates/store/src/replica/image.rs", 1500),
     Mutant::new(202, "revision-not-in-snapshot", "crates/store/src/replica/image.rs", 1500),
     Mutant::new(203, "changed-since", "crates/store/src/replica/updates.rs", 1500),
+    Mutant::new(204, "conditions-of-steps-ignored", "crates/store/src/replica/transactions.rs", 1500),
 ];
