@@ -15,7 +15,8 @@ fn are_installed(programs: &[&str]) -> bool {
 /// Whether the interval of a ratio is around it.
 fn has_ratio(results: &serde_json::Value, name: &str) -> bool {
     let of = |end: &str| results[format!("{name}{end}")].as_f64().unwrap();
-    0.0 < of(".low") && of(".low") <= of("") && of("") <= of(".high")
+    // Of two short rounds, so its low end may be printed as 0.000.
+    0.0 < of("") && of(".low") <= of("") && of("") <= of(".high")
 }
 
 #[test]
