@@ -3,11 +3,12 @@
 
 use super::How;
 use super::ratio::Ratio;
+use super::redis::{self, Redis};
 use crate::cache::lab::{LabCache, Like};
 use crate::engines::LabEngine;
 use crate::median::median;
-use crate::processes::Process;
-use anyhow::{Context, Result, bail, ensure};
+use crate::store::cluster::Ground;
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_cache::select::Algorithm;
 use midflight_net::{Lab, Place};
@@ -51,9 +52,8 @@ pub(super) struct Args {
 }
 
 /// A client of the first rack, and a host of the other.
-const FROM: Place = Place::Host(2);
-const TO: Place = Place::Host(5);
-const REDIS_PORT: u16 = 6390;
+const FROM: usize = 2;
+const TO: usize = 5;
 const BLOCK: usize = 64 << 10;
 const STREAM: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -90,8 +90,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// For each round: with operators, without.
 fn measure(lab: &Lab, rounds: u32, is_quick: bool, interrupted: &AtomicBool) -> Result<Option<Vec<[Sample; 2]>>> {
-    let redis = Redis::start(lab)?;
-    if redis.is_none() {
+    let ground = Ground::Lab(lab, LIKE.engine);
+    let is_installed = redis::is_installed("redis-server") && redis::is_installed("redis-benchmark");
+    let redis = is_installed.then(|| Redis::start(ground, TO, redis::IN_MEMORY, interrupted)).transpose()?;
+    if !is_installed {
         eprintln!("SKIPPED: redis-benchmark, which needs the packages redis-server and redis-tools");
     }
     let requests = if is_quick { 20_000 } else { 100_000 };
@@ -100,7 +102,8 @@ fn measure(lab: &Lab, rounds: u32, is_quick: bool, interrupted: &AtomicBool) -> 
     let mut samples = Vec::new();
     for round in 0..rounds {
         let sample = || {
-            let redis_per_s = redis.as_ref().map(|_| Redis::gets_per_s(lab, requests)).transpose()?;
+            let redis_per_s =
+                redis.as_ref().map(|redis| gets_per_s(ground, redis, requests, interrupted)).transpose()?;
             let (stream_bytes_per_s, wrong) = stream(lab)?;
             Ok::<_, anyhow::Error>(Sample { redis_per_s, stream_bytes_per_s, wrong })
         };
@@ -150,48 +153,13 @@ fn measures(samples: &[[Sample; 2]]) -> Vec<Measure> {
 }
 
 fn address(lab: &Lab) -> Result<Ipv4Addr> {
-    Ok(lab.at(TO)?.context("a host has an address")?.ipv4)
+    Ok(lab.at(Place::Host(TO))?.context("a host has an address")?.ipv4)
 }
 
-/// Stopped on drop.
-struct Redis {
-    _server: Process,
-}
-
-impl Redis {
-    /// `None` if it is not installed.
-    fn start(lab: &Lab) -> Result<Option<Self>> {
-        let is_there = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
-        if !is_there("redis-server") || !is_there("redis-benchmark") {
-            return Ok(None);
-        }
-        let mut command = lab.command(TO, "redis-server");
-        command.args(["--port", &REDIS_PORT.to_string(), "--bind", &address(lab)?.to_string()]);
-        command.args(["--save", "", "--protected-mode", "no", "--daemonize", "no"]);
-        // Its output is discarded.
-        command.args(["--loglevel", "warning"]);
-        let server = Process::start(&mut command)?;
-        let deadline = Instant::now() + PATIENCE;
-        while lab
-            .within(FROM, || TcpStream::connect((address(lab)?, REDIS_PORT)).map_err(anyhow::Error::from))?
-            .is_err()
-        {
-            ensure!(Instant::now() < deadline, "redis-server does not begin within {PATIENCE:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(Some(Self { _server: server }))
-    }
-
-    fn gets_per_s(lab: &Lab, requests: u32) -> Result<f64> {
-        let mut command = lab.command(FROM, "redis-benchmark");
-        command.args(["-h", &address(lab)?.to_string(), "-p", &REDIS_PORT.to_string(), "-t", "get", "-d", "100"]);
-        let output = command.args(["-c", "50", "-n", &requests.to_string(), "--csv"]).output()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        // "GET","82781.46","0.353",..
-        let line = said.lines().find(|line| line.starts_with("\"GET"));
-        let number = line.and_then(|line| line.split(',').nth(1)?.trim_matches('"').parse().ok());
-        number.with_context(|| format!("redis-benchmark said {said:?}"))
-    }
+fn gets_per_s(ground: Ground<'_>, redis: &Redis, requests: u32, interrupted: &AtomicBool) -> Result<f64> {
+    let options = ["-t", "get", "-d", "100", "-c", "50", "-n", &requests.to_string()];
+    let results = redis::benchmark((ground, FROM), redis.address, &options, interrupted)?;
+    results.into_iter().find(|(test, _)| test == "GET").map(|(_, rate)| rate).context("redis-benchmark ran no GET")
 }
 
 fn pattern(block: u64) -> Vec<u8> {
@@ -203,11 +171,11 @@ fn stream(lab: &Lab) -> Result<(f64, u64)> {
     // A few blocks, generated in advance, so that neither end spends time on them.
     let blocks: Vec<Vec<u8>> = (0..16).map(pattern).collect();
     let at = address(lab)?;
-    let listener = lab.within(TO, || TcpListener::bind((at, 0)))??;
+    let listener = lab.within(Place::Host(TO), || TcpListener::bind((at, 0)))??;
     let port = listener.local_addr()?.port();
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&listener, &blocks));
-        let mut sender = lab.within(FROM, || TcpStream::connect((at, port)))??;
+        let mut sender = lab.within(Place::Host(FROM), || TcpStream::connect((at, port)))??;
         let began = Instant::now();
         for block in blocks.iter().cycle() {
             sender.write_all(block)?;

@@ -7,8 +7,10 @@ mod child;
 mod core;
 mod core_cache;
 mod core_store;
+mod etcd;
 mod failover;
 mod foreign;
+mod gateway;
 mod keeper;
 mod lab;
 mod live;
@@ -19,9 +21,11 @@ mod modes;
 mod peers;
 mod python;
 mod ratio;
+mod redis;
 mod select;
 mod store_load;
 mod store_packets;
+mod turns;
 mod workload;
 mod xdp;
 mod xdp_cache;
@@ -80,6 +84,12 @@ enum Bench {
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
+    /// The store, etcd and Redis under the same load, in turns: operations a second, latencies, ratios
+    #[command(after_help = etcd::EXAMPLES)]
+    Etcd(etcd::Args),
+    /// redis-benchmark against redis-server and against the store's gateway, in turns: ratios
+    #[command(after_help = gateway::EXAMPLES)]
+    Gateway(gateway::Args),
     /// Calls of Python functions, and programs, on Midflight, joblib's loky, Dask and Ray in turns: calls a second, ratios
     #[command(after_help = python::EXAMPLES)]
     Python(python::Args),
@@ -163,6 +173,8 @@ impl Args {
             | Bench::Modes(_)
             | Bench::Cache(_)
             | Bench::Peers(_)
+            | Bench::Etcd(_)
+            | Bench::Gateway(_)
             | Bench::Python(_) => false,
         }
     }
@@ -183,6 +195,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Bench::Modes(args) => modes::run(&args),
         Bench::Cache(args) => cache::run(&args),
         Bench::Peers(args) => peers::run(&args),
+        Bench::Etcd(args) => etcd::run(&args),
+        Bench::Gateway(args) => gateway::run(&args),
         Bench::Python(args) => python::run(&args),
     }
 }

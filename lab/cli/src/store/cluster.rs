@@ -11,7 +11,7 @@ use midflight_host::store::{StoreBuilder, StoreClient};
 use midflight_net::{Lab, LabError, Place, SWITCH_IPV4};
 use midflight_terminal::files;
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Entries that a replica may lag while clients write.
 const BEHIND: u64 = 100;
 /// A lab's hosts: a client, then the replicas, the standby switch, and more clients.
-const FIRST_CLIENT: usize = 0;
+pub(crate) const FIRST_CLIENT: usize = 0;
 
 /// Numbers of the switches.
 pub(crate) const PREFERRED_SWITCH: usize = 1;
@@ -74,6 +74,33 @@ pub(crate) enum Ground<'l> {
     Lab(&'l Lab, LabEngine),
 }
 
+impl Ground<'_> {
+    /// A program on this host, which is a number in a lab.
+    pub(crate) fn command(self, host: usize, program: &str) -> Command {
+        match self {
+            Self::Loopback => Command::new(program),
+            Self::Lab(lab, _) => lab.command(Place::Host(host), program),
+        }
+    }
+
+    /// Sockets that `act` opens belong to this host.
+    pub(crate) fn within<T: Send>(self, host: usize, act: impl FnOnce() -> T + Send) -> Result<T> {
+        match self {
+            Self::Loopback => Ok(act()),
+            Self::Lab(lab, _) => Ok(lab.within(Place::Host(host), act)?),
+        }
+    }
+
+    /// A TCP address of this host that was free a moment ago.
+    pub(crate) fn free_tcp(self, host: usize) -> Result<SocketAddr> {
+        let ip = match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST,
+            Self::Lab(lab, _) => lab.at(Place::Host(host))?.context("a host has an address")?.ipv4,
+        };
+        Ok(self.within(host, || TcpListener::bind((ip, 0)).and_then(|listener| listener.local_addr()))??)
+    }
+}
+
 /// Stops on drop, and removes its files.
 pub(crate) struct Cluster<'l> {
     ground: Ground<'l>,
@@ -111,7 +138,7 @@ impl<'l> Cluster<'l> {
         Ok(cluster)
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.directory.join("store.toml")
     }
 
@@ -311,7 +338,7 @@ impl<'l> Cluster<'l> {
         bail!("the store is not well after {WELL:?}: {:?}", self.statuses())
     }
 
-    fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         let Some((leader, _)) = self.led() else { return false };
         let statuses = self.statuses();
         statuses.len() == self.size.replicas
