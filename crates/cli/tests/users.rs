@@ -7,7 +7,8 @@ mod common;
 use common::{CommandOutput, Directory, Running, run, run_as_nobody, run_with, skip, spawn_with, wait_until};
 use rustix::process::geteuid;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::process::Child;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 
 /// Whether an unprivileged user can run it here.
 fn can_be_nobody() -> bool {
@@ -120,6 +121,25 @@ fn t13_up_store_takes_nothing_from_other_users() {
     assert_eq!(number_of(&directory, "one"), number, "kept with its data");
     let said = run(&["store", "get", "secret", "--switch", &switch]);
     assert_eq!((said.code, said.stdout.trim()), (Some(0), "value"), "{said:?}");
+}
+
+#[test]
+fn t13_redis_clients_of_other_users_are_not_served() {
+    let redis = common::free_address();
+    let args = ["up", "--store", "--listen", "127.0.0.1:0", "--http", "off", "--redis", &redis.to_string()];
+    let _up = Running::start(&args);
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; printf 'PING\\r\\nQUIT\\r\\n' >&3; cat <&3", redis.port());
+    let hears = |user: Option<u32>| {
+        let mut client = Command::new("bash");
+        if let Some(user) = user {
+            client.uid(user).gid(user).current_dir("/");
+        }
+        String::from_utf8(client.args(["-c", &script]).output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(hears(None), "+PONG\r\n+OK\r\n");
+    if can_be_nobody() {
+        assert_eq!(hears(Some(65_534)), "-NOPERM only the user who started this gateway is served, and root\r\n");
+    }
 }
 
 /// A free port whose successor by `offset` this process listens on, as another user could.

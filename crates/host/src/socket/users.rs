@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use midflight_endpoint::{MS, Nanos};
-#[cfg(feature = "agent")]
+#[cfg(any(feature = "agent", feature = "gateway"))]
 use procfs::net::TcpNetEntry;
 use procfs::net::UdpNetEntry;
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ impl Users {
     }
 
     /// Whether an allowed user opened this TCP connection to `own`. Reads the current list.
-    #[cfg(feature = "agent")]
+    #[cfg(any(feature = "agent", feature = "gateway"))]
     pub(crate) fn serves_stream(&mut self, now: Nanos, own: SocketAddr, peer: SocketAddr) -> bool {
         if !self.may_ask_again(now) {
             return false;

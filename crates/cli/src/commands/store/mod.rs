@@ -6,7 +6,7 @@ mod init;
 mod members;
 mod operations;
 mod policy;
-mod serve;
+pub(super) mod serve;
 mod status;
 
 use clap::{Args as ClapArgs, Subcommand};

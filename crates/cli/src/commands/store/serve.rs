@@ -15,18 +15,18 @@ use std::process::ExitCode;
 /// Bytes of a file with a password.
 const PASSWORD_MAX: u64 = 1024;
 /// Writes under way at once.
-const LANES: usize = 256;
+pub(crate) const LANES: usize = 256;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight up --store                            in another terminal: three replicas and a switch
-  midflight store serve                           then: redis-cli set greeting hello
-  midflight store serve --config store.toml --listen 127.0.0.1:6380
+  midflight store serve --config store.toml       then: redis-cli set greeting hello
+  midflight store serve --listen 127.0.0.1:6380   to a switch on 127.0.0.1:7700
   midflight store serve --password password.txt   then: redis-cli --askpass get greeting
 
-Whoever reaches the port, such as each user of this machine, may read and write all data, unless
---password names a file. docs/store.md has the commands that it knows, and how they differ from
-Redis'. SIGINT and SIGTERM end it.
+`midflight up --store` has a gateway of its own. Whoever reaches the port of this one, such as
+each user of this machine, may read and write all data, unless --password names a file.
+docs/store.md has the commands that it knows, and how they differ from Redis'. SIGINT and SIGTERM
+end it.
 
 EXIT CODES
   0 ended by a signal, 1 failed (a port in use), 2 wrong usage";

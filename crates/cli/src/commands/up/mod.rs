@@ -85,6 +85,9 @@ pub(crate) struct Args {
     /// Directory in which the store's data stays; default: a temporary one
     #[arg(long, value_name = "DIR", requires = "store")]
     data: Option<PathBuf>,
+    /// TCP address for Redis' clients of the store, or "off"; default: 127.0.0.1:6379, or the next free port
+    #[arg(long, value_name = "HOST:PORT", requires = "store")]
+    redis: Option<String>,
     /// How the store's reads are served: `reads` of the configuration
     #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
     reads: ReadMode,

@@ -10,14 +10,17 @@ mod plan;
 
 use super::StoreClient;
 use crate::background::{Background, runtime};
+use crate::clock;
+use crate::driver::lock;
 use crate::error::Error;
 use crate::process::failing::Failing;
+use crate::socket::users::Users;
 use commands::Commands;
 use midflight_connections::{ConnectionPlace, Connections, listen};
 use midflight_resp::{Bounds, serve};
 use midflight_wire::store::VALUE_MAX;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -28,6 +31,7 @@ const REQUEST_COST: usize = VALUE_MAX + (64 << 10);
 /// A connection without progress for this long may be evicted for another of its host.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
+const NOT_SERVED: &[u8] = b"-NOPERM only the user who started this gateway is served, and root\r\n";
 /// What the thread does, for the message when it has ended.
 const SERVES: &str = "serves Redis' clients";
 
@@ -47,13 +51,15 @@ pub struct GatewayOptions {
     pub connections_max: usize,
     /// What clients must give by AUTH or HELLO. Default: nothing.
     pub password: Option<Vec<u8>>,
+    /// Serves only this user and root, both on this machine. Default: everyone.
+    pub only_user: Option<u32>,
 }
 
 impl GatewayOptions {
     /// The defaults.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, connections_max: 10_000, password: None }
+        Self { listen, connections_max: 10_000, password: None, only_user: None }
     }
 }
 
@@ -72,8 +78,13 @@ impl Gateway {
         let address = listener.local_addr().map_err(Error::resources("start a gateway"))?;
         let connections = Connections::evicting_silent(options.connections_max, UNREAD_TIMEOUT, SILENT_FOR);
         let failing = Arc::new(Failing::new(on_failure));
-        let (commands, watched) = (Arc::new(Commands::on(client, options.password)), Arc::clone(&failing));
-        let run = move || accept(listener, commands, connections, watched);
+        let users = options.only_user.map(|user| Users::new(user, client.local_addr())).transpose()?;
+        let shared = Shared {
+            commands: Arc::new(Commands::on(client, options.password)),
+            users: users.map(Mutex::new),
+            failing: Arc::clone(&failing),
+        };
+        let run = move || accept(listener, shared.into(), connections);
         let background = Background::start("mf-gateway", runtime("start a gateway")?, run)?;
         Ok(Self { _background: background, address, failing })
     }
@@ -103,19 +114,39 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-async fn accept(listener: TcpListener, commands: Arc<Commands>, table: Arc<Connections>, failing: Arc<Failing>) {
-    let _watch = failing.watch(SERVES);
+struct Shared {
+    commands: Arc<Commands>,
+    users: Option<Mutex<Users>>,
+    failing: Arc<Failing>,
+}
+
+impl Shared {
+    fn serves(&self, stream: &TcpStream) -> bool {
+        let Some(users) = &self.users else { return true };
+        let (Ok(own), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return false };
+        lock(users).serves_stream(clock::now(), own, peer)
+    }
+
+    async fn serve(&self, stream: TcpStream, place: &ConnectionPlace) {
+        if !self.serves(&stream) {
+            let _ = stream.try_write(NOT_SERVED);
+            return;
+        }
+        let bounds = Bounds { cost: REQUEST_COST, ..Bounds::default() };
+        // An error means that the connection broke, so no client could be told.
+        let _ = serve(stream, place, &self.commands, bounds, self.commands.memory()).await;
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, table: Arc<Connections>) {
+    let _watch = shared.failing.watch(SERVES);
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return failing.fail(format!("the gateway cannot take connections: {error}")),
+        Err(error) => return shared.failing.fail(format!("the gateway cannot take connections: {error}")),
     };
-    let bounds = Bounds { cost: REQUEST_COST, ..Bounds::default() };
     let one = |stream: TcpStream, place: ConnectionPlace| {
-        let commands = Arc::clone(&commands);
-        async move {
-            // An error means that the connection broke, so no client could be told.
-            let _ = serve(stream, &place, &commands, bounds, commands.memory()).await;
-        }
+        let shared = Arc::clone(&shared);
+        async move { shared.serve(stream, &place).await }
     };
     match table.accept(&listener, REFUSAL, one).await {}
 }
