@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use midflight_control::StoreStatus;
+use midflight_dataplane::store::Stats;
 use midflight_dataplane::{Tasks, TasksConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use zerocopy::FromZeros;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -148,23 +151,25 @@ fn documented(page: &str, table: &str) -> BTreeSet<String> {
     cells.map(|cell| cell.trim_matches([' ', '`']).split('{').next().unwrap().to_owned()).collect()
 }
 
-#[test]
-fn metrics_of_the_guide_are_those_of_a_switch() {
-    let stats = Tasks::new(&TasksConfig::default(), 1, 1).unwrap().stats();
-    let surroundings = midflight_control::Surroundings {
+fn surroundings() -> midflight_control::Surroundings {
+    midflight_control::Surroundings {
         listen: "127.0.0.1:7700".parse().unwrap(),
         engine: midflight_control::EngineStatus::in_process("user"),
         epoch: 1,
         uptime_ms: 0,
         shell: [("received".to_owned(), 0)].into(),
-    };
-    let status = midflight_control::TasksStatus::new(&stats, 8);
-    let snapshot = midflight_control::Snapshot::new(surroundings, &stats, status);
-    assert_eq!(documented("docs/operations.md", "| metric |"), served(&snapshot.to_prometheus()));
+    }
 }
 
 #[test]
-fn metrics_of_the_guide_are_those_of_a_replica() {
+fn metrics_of_the_guide_are_those_of_a_switch() {
+    let stats = Tasks::new(&TasksConfig::default(), 1, 1).unwrap().stats();
+    let status = midflight_control::TasksStatus::new(&stats, 8);
+    let snapshot = midflight_control::Snapshot::new(surroundings(), &stats, status);
+    assert_eq!(documented("docs/operations.md", "| metric |"), served(&snapshot.to_prometheus()));
+}
+
+fn metrics_of_a_replica() -> BTreeSet<String> {
     let config = midflight_control::store::SetTable::on_loopback(1, 1, 1, 7700).replica_config(
         1,
         midflight_control::store::ReplicaStart::IsNew,
@@ -174,8 +179,28 @@ fn metrics_of_the_guide_are_those_of_a_replica() {
     let shell = [("received".to_owned(), 0)].into();
     let status =
         midflight_control::store::ReplicaStatus::new(1, &replica.status(0), replica.counters(), replica.times(), shell);
-    let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
-    assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
+    served(&midflight_control::metrics::AnySnapshot::to_prometheus(&status))
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_a_replica() {
+    assert_eq!(documented("docs/store.md", "| metric of a replica |"), metrics_of_a_replica());
+}
+
+#[test]
+fn alerts_and_dashboards_use_metrics_that_exist() {
+    let mut stats = Stats::new_zeroed();
+    stats.sets[0].is_used = 1;
+    let snapshot = midflight_control::Snapshot::new(surroundings(), &stats, StoreStatus::new(&stats));
+    let known = &served(&snapshot.to_prometheus()) | &metrics_of_a_replica();
+    for file in ["deploy/prometheus/store.yml", "deploy/grafana/store.json"] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let used: BTreeSet<String> = words.filter(|word| word.starts_with("midflight_")).map(str::to_owned).collect();
+        assert!(used.len() > 5, "{file}: {used:?}");
+        let unknown: Vec<_> = used.iter().filter(|name| !known.contains(name.trim_end_matches("_bucket"))).collect();
+        assert!(unknown.is_empty(), "{file}: {unknown:?}");
+    }
 }
 
 #[test]

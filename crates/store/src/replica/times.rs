@@ -39,7 +39,7 @@ pub struct ReplicaTimes {
 
 impl ReplicaTimes {
     /// Commands of WRITEs, with their names.
-    pub const COMMANDS: [(Command, &str); 7] = [
+    pub const COMMANDS: [(Command, &str); 9] = [
         (Command::Open, "open"),
         (Command::Put, "put"),
         (Command::Delete, "delete"),
@@ -47,6 +47,8 @@ impl ReplicaTimes {
         (Command::Incr, "incr"),
         (Command::Create, "create"),
         (Command::Update, "update"),
+        (Command::Stage, "stage"),
+        (Command::Transact, "transact"),
     ];
 
     pub(super) fn wrote(&mut self, command: Command, took: Nanos) {
@@ -60,6 +62,11 @@ impl ReplicaTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_has_its_times() {
+        assert_eq!(ReplicaTimes::COMMANDS.map(|(command, _)| command), Command::ALL);
+    }
 
     #[test]
     fn a_time_is_in_its_bucket() {
