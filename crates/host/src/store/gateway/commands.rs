@@ -17,8 +17,8 @@ pub(super) type Outcome = Result<Reply, Error>;
 const OPERATIONS: usize = 4_000;
 /// What long requests and replies of all connections may take.
 const LONG_BYTES: usize = 256 << 20;
-/// A value from this length on is one.
-const LONG: usize = 16 << 10;
+/// A value from this length on is counted: one request may ask for a hundred thousand.
+const LONG: usize = 128;
 
 /// The commands on a store.
 pub(super) struct Commands {
