@@ -209,7 +209,7 @@ impl<B> Update<B> {
 }
 
 impl<'a> Update<&'a [u8]> {
-    pub(crate) fn to_owned(&self) -> Update {
+    pub(crate) fn owned(&self) -> Update {
         self.map(|value| value.to_vec())
     }
 

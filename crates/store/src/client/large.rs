@@ -184,7 +184,7 @@ impl Flow {
                     Change::Append(_) if is_staged => Change::AppendStaged(number),
                     change => change,
                 };
-                Some(Operation::Update { key, update: Update { change, ..decision }.to_owned() })
+                Some(Operation::Update { key, update: Update { change, ..decision }.owned() })
             }
         }
     }
