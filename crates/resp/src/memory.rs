@@ -17,7 +17,7 @@ pub struct Held {
 }
 
 impl Memory {
-    /// So many bytes.
+    /// A pool of this size.
     #[must_use]
     pub fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self { left: AtomicUsize::new(bytes) })
@@ -27,7 +27,7 @@ impl Memory {
         Held { memory: Arc::clone(self), bytes: 0 }
     }
 
-    /// Takes bytes; `None`: not so many are left.
+    /// Takes bytes; `None` if fewer are left.
     #[must_use]
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Held> {
         let mut held = self.nothing();

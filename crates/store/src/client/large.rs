@@ -43,7 +43,7 @@ struct Flow {
 
 enum Step {
     Read(Reading),
-    /// Stages the value, of which so many bytes are under way or there.
+    /// Stages the value. The number counts the bytes of it that were sent.
     Stage(usize),
     Write {
         is_staged: bool,

@@ -1,7 +1,7 @@
 use super::{Operation, PlaceInValue, ValuePiece};
 use midflight_wire::store::piece_room;
 
-/// A value that is read piece by piece. All pieces are of one revision: a newer one begins anew. What was read when the first of them
+/// A value that is read piece by piece. All pieces are of one revision: a newer one starts again. What was read when the first of them
 /// came was the value then, as the key had this revision before and after.
 pub(super) struct Reading {
     key: Vec<u8>,

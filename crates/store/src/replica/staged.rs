@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Bytes of all staged values.
 const BYTES_MAX: usize = 64 << 20;
-/// A part costs this beside its bytes.
+/// Memory of a part in addition to its bytes.
 const PART_OVERHEAD: usize = 256;
 /// After this time without a new part a value is removed, if others need the room.
 const KEPT_MS: u64 = 60_000;
