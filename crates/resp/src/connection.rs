@@ -171,8 +171,11 @@ impl<S: Service> Connection<S> {
         let cost = cost(&request);
         let call = Call::of(request);
         let ends = matches!(call.name(), "RESET" | "QUIT");
+        if self.transaction.has_begun() && Session::has(call.name()) && !ends {
+            let refused: Result<Task, Reply> = self.transaction.refuse(unable(&call));
+            return self.add(refused.unwrap_or_else(Task::at_once), cost);
+        }
         let task = match self.session.reply(&call, self.service.password()) {
-            Some(_) if self.transaction.has_begun() && !ends => self.transaction.refuse(unable(&call)),
             Some(reply) => {
                 if ends {
                     self.transaction = Transaction::default();
@@ -189,6 +192,7 @@ impl<S: Service> Connection<S> {
     }
 
     fn add(&mut self, task: Task, cost: usize) {
+        self.pipeline.cost += cost;
         self.pipeline.add(Waiting { task, cost, version: self.session.version });
     }
 
@@ -196,10 +200,11 @@ impl<S: Service> Connection<S> {
     fn account(&mut self) -> io::Result<()> {
         let Self { parser, pipeline, out, held, .. } = self;
         let replies = out.len() + pipeline.cost;
-        if held.resize((replies + parser.buffer().len()).saturating_sub(KEPT_BYTES)) {
+        if held.resize((replies + parser.held()).saturating_sub(KEPT_BYTES)) {
             return Ok(());
         }
-        if !held.resize(replies.saturating_sub(KEPT_BYTES)) {
+        // An error must not overtake the reply to a request that waits.
+        if pipeline.next.is_some() || !held.resize(replies.saturating_sub(KEPT_BYTES)) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         *parser = Parser::new(0);
@@ -229,8 +234,8 @@ impl<S: Service> Connection<S> {
 
     fn shrink(&mut self) {
         for buffer in [&mut self.out, self.parser.buffer()] {
-            if buffer.is_empty() && buffer.capacity() > KEPT_BYTES {
-                *buffer = BytesMut::new();
+            if buffer.len() < READ_BYTES && buffer.capacity() > KEPT_BYTES {
+                *buffer = BytesMut::from(&buffer[..]);
             }
         }
     }
@@ -295,7 +300,6 @@ impl Pipeline {
             uses.all += 1;
             uses.writes += usize::from(writes);
         }
-        self.cost += cost;
         self.begun.push_back(Begun { keys, writes, cost, version });
         self.under_way.push_back(reply);
     }

@@ -65,6 +65,12 @@ impl Parser {
         &mut self.buffer
     }
 
+    /// Bytes of what has come and is no whole request yet, with the buffer's spare room.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.cost + self.buffer.capacity()
+    }
+
     /// The next request, with at least one argument; `None` until more has come.
     ///
     /// # Errors

@@ -23,6 +23,27 @@ impl Session {
         Self { version: Version::default(), id, name: Bytes::new(), is_authenticated: false, is_over: false }
     }
 
+    /// Whether a command concerns the connection only.
+    pub(crate) fn has(name: &str) -> bool {
+        matches!(
+            name,
+            "PING"
+                | "ECHO"
+                | "HELLO"
+                | "AUTH"
+                | "SELECT"
+                | "CLIENT"
+                | "COMMAND"
+                | "CONFIG"
+                | "CLUSTER"
+                | "READONLY"
+                | "READWRITE"
+                | "INFO"
+                | "RESET"
+                | "QUIT"
+        ) || is_http(name)
+    }
+
     /// `None` if the service has to reply.
     pub(crate) fn reply(&mut self, call: &Call, password: Option<&[u8]>) -> Option<Reply> {
         self.run(call, password).map(|done| done.unwrap_or_else(|error| error))

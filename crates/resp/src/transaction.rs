@@ -4,10 +4,13 @@ use crate::call::{Call, Task};
 use crate::connection::Service;
 use crate::reply::Reply;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bytes of all arguments of a transaction, and of all keys that are watched.
 const BYTES_MAX: usize = 64 << 10;
+/// Commands of a transaction, and watched keys.
+const COUNT_MAX: usize = 64;
 const QUEUED: Reply = Reply::Simple("QUEUED");
 
 pub(crate) struct Transaction<S: Service> {
@@ -68,7 +71,7 @@ impl<S: Service> Transaction<S> {
 
     fn queue(&mut self, call: &Call, service: &Arc<S>) -> Result<Task, Reply> {
         self.bytes += call.cost();
-        if self.bytes > BYTES_MAX {
+        if self.bytes > BYTES_MAX || self.queued.as_ref().is_some_and(|queued| queued.len() == COUNT_MAX) {
             return self.refuse(Reply::error("the transaction is too long"));
         }
         match service.plan(call) {
@@ -91,12 +94,13 @@ impl<S: Service> Transaction<S> {
 
     fn watch(&mut self, call: &Call, service: &Arc<S>) -> Result<Task, Reply> {
         let ([first], rest) = call.at_least()?;
-        self.bytes += call.cost();
-        if self.bytes > BYTES_MAX {
-            return Err(Reply::error("the watched keys are too long"));
-        }
         let keys: Vec<Bytes> = std::iter::once(first).chain(rest.iter().cloned()).collect();
-        self.keys.extend(keys.iter().cloned());
+        let new: BTreeSet<Bytes> = keys.iter().filter(|key| !self.keys.contains(key)).cloned().collect();
+        self.bytes += new.iter().map(Bytes::len).sum::<usize>();
+        if self.bytes > BYTES_MAX || self.keys.len() + new.len() > COUNT_MAX {
+            return Err(Reply::error("too many keys are watched, or they are too long"));
+        }
+        self.keys.extend(new);
         Ok(service.watch(keys, Arc::clone(&self.watched)))
     }
 }

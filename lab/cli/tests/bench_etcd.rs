@@ -24,7 +24,7 @@ fn the_store_is_compared_with_etcd_and_redis() {
     if !are_installed(&["etcd", "redis-server"]) {
         return;
     }
-    let said = run(&["bench", "etcd", "--rounds", "2", "--duration", "200ms", "--json"]);
+    let said = run(&["bench", "etcd", "--rounds", "2", "--duration", "1s", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let results = said.results();
     for name in ["etcd.reads", "etcd.writes", "etcd.p50", "etcd.p99", "redis.get", "redis.set"] {

@@ -87,11 +87,11 @@ impl Users {
         owner == Owner::Allowed
     }
 
-    /// Whether an allowed user opened this TCP connection to `own`. Reads the current list.
+    /// Whether an allowed user opened this TCP connection to `own`. Reads the current list; `None` if it was read too often.
     #[cfg(any(feature = "agent", feature = "gateway"))]
-    pub(crate) fn serves_stream(&mut self, now: Nanos, own: SocketAddr, peer: SocketAddr) -> bool {
+    pub(crate) fn serves_stream(&mut self, now: Nanos, own: SocketAddr, peer: SocketAddr) -> Option<bool> {
         if !self.may_ask_again(now) {
-            return false;
+            return None;
         }
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         let (own, peer) = (canonical(own), canonical(peer));
@@ -100,12 +100,12 @@ impl Users {
         let its = |entry: &TcpNetEntry| {
             entry.inode != 0 && canonical(entry.local_address) == peer && canonical(entry.remote_address) == own
         };
-        let Some(entry) = all.into_iter().find(its) else { return false };
+        let Some(entry) = all.into_iter().find(its) else { return Some(false) };
         let is_served = self.allowed.contains(&entry.uid);
         if !is_served {
             self.warn(peer, entry.uid);
         }
-        is_served
+        Some(is_served)
     }
 
     /// The owner of all sockets that may receive or send datagrams at this address; each must be allowed.
@@ -255,14 +255,14 @@ mod tests {
         let mut users = users(own());
         let stream = TcpStream::connect(at).unwrap();
         let (_accepted, peer) = listener.accept().unwrap();
-        assert!(users.serves_stream(0, at, peer));
+        assert_eq!(users.serves_stream(0, at, peer), Some(true));
         users.allowed = vec![own().wrapping_add(1)];
-        assert!(!users.serves_stream(0, at, peer), "another's");
+        assert_eq!(users.serves_stream(0, at, peer), Some(false), "another's");
         users.allowed = vec![own(), ROOT];
         drop(stream);
-        assert!(!users.serves_stream(0, at, peer), "the kernel says that what has no process is root's");
+        assert_eq!(users.serves_stream(0, at, peer), Some(false), "the kernel says that what has no process is root's");
         users.extra_left = 0;
-        assert!(!users.serves_stream(0, at, peer), "asked too often");
+        assert_eq!(users.serves_stream(0, at, peer), None, "asked too often");
     }
 
     #[test]

@@ -229,8 +229,9 @@ impl Client {
         } else if !request.body.is_write() && request.state() != State::Waiting {
             self.reads.release();
         }
+        let deadline = request.deadline();
         let ended = match request.body.kind {
-            Kind::Operation(operation) => self.large.ended(number, operation, outcome),
+            Kind::Operation(operation) => self.large.ended(number, operation, outcome, deadline),
             Kind::Open => Some((number, outcome)),
         };
         let Some((number, outcome)) = ended else { return };

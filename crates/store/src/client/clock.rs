@@ -1,11 +1,14 @@
 use super::requests::Kind;
-use super::{Client, StoreError};
+use super::{Client, Event, OperationKey, StoreError};
 use midflight_endpoint::Nanos;
 use midflight_endpoint::requests::Expiry;
 
 impl Client {
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
-        [self.requests.next_due(), self.next_read(), self.next_write()].into_iter().flatten().min()
+        [self.requests.next_due(), self.next_read(), self.next_write(), self.large.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// When reads that wait for a session are sent.
@@ -28,6 +31,12 @@ impl Client {
                 Expiry::Unanswered => self.unanswered(now, number),
                 Expiry::Pause => {}
             }
+        }
+        while let Some(number) = self.large.expire(now) {
+            let reached = self.switches.reached_since(now.saturating_sub(self.config.timeout));
+            (self.counters.timed_out, self.counters.failed) = (self.counters.timed_out + 1, self.counters.failed + 1);
+            let outcome = Err(StoreError::TimedOut { was_sent: false, reached });
+            self.events.push_back(Event::Done { key: OperationKey(number), outcome });
         }
     }
 

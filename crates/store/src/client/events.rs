@@ -123,8 +123,9 @@ pub enum StoreError {
         "the values before are too long for the answer: read them first, and change the keys on condition of their revisions"
     )]
     TooLong,
-    /// The staged parts of the value are gone: it took too long, or too many values were staged at once. The write did not run.
-    #[error("the parts of the value are gone, because it took too long to send them all: try again")]
+    /// The store has no room for the parts of the value, or no longer has them: too many long values were written at once, or this one took
+    /// too long. The write did not run.
+    #[error("the store has no room for the parts of so long a value now, or had to remove them: try again")]
     NotStaged,
     /// Each time when this client had read a long value in order to change it, another client changed it first. The write did not run.
     #[error("other clients changed the key again and again: try again")]

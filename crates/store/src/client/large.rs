@@ -6,13 +6,16 @@
 
 use super::pieces::Reading;
 use super::{Answer, Change, Condition, Expiry, Operation, StoreError, Update, Updated};
+use midflight_endpoint::Nanos;
 use midflight_wire::store::{DATA_MAX, Stage};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Pieces or parts of one operation under way.
 const AT_ONCE: usize = 64;
-/// Operations under way, so that the values being read take at most 256 MiB. Others wait.
-const FLOWS: usize = 32;
+/// Bytes of the values of all operations under way: bounds memory, and what this client stages at a time. Others wait; one value may have
+/// more.
+const BYTES: usize = 16 << 20;
+/// How often a value is read again because it has changed.
 const ATTEMPTS: u32 = 100;
 
 type Outcome = Result<Answer, StoreError>;
@@ -26,13 +29,19 @@ pub(super) struct Large {
     flows: HashMap<u64, Flow>,
     /// Those that may begin another part.
     ready: BTreeSet<u64>,
-    waiting: VecDeque<u64>,
+    waiting: VecDeque<(u64, Nanos)>,
+    /// Of the values of those that do not wait.
+    bytes: usize,
+    /// Operations that have failed and left staged parts, and their keys.
+    failed: Vec<(u64, Vec<u8>)>,
     /// Of each part under way.
     parts: HashMap<u64, StepOf>,
 }
 
 struct Flow {
     operation: Operation,
+    /// Bytes of its value, as far as they are known when it begins.
+    bytes: usize,
     step: Step,
     /// Counts steps: what an earlier one began no longer counts.
     steps: u32,
@@ -68,27 +77,57 @@ impl Large {
     }
 
     /// Begins a write that is too large.
-    pub(super) fn begin(&mut self, number: u64, operation: Operation) {
-        let mut flow = Flow::new(operation);
+    pub(super) fn begin(&mut self, number: u64, operation: Operation, deadline: Nanos) {
+        let bytes = operation.value_bytes();
+        let mut flow = Flow::new(operation, bytes);
         if flow.is_expected_too_long() {
             flow.read();
         } else {
             flow.write();
         }
-        self.add(number, flow);
+        self.add(number, flow, deadline);
     }
 
-    fn add(&mut self, number: u64, flow: Flow) {
-        if self.flows.len() - self.waiting.len() < FLOWS {
-            self.ready.insert(number);
-        } else {
-            self.waiting.push_back(number);
-        }
+    /// Ends an operation that has waited until its deadline.
+    pub(super) fn expire(&mut self, now: Nanos) -> Option<u64> {
+        let (number, _) = self.waiting.pop_front_if(|(_, deadline)| *deadline <= now)?;
+        self.flows.remove(&number);
+        Some(number)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Nanos> {
+        self.waiting.front().map(|(_, deadline)| *deadline)
+    }
+
+    /// Parts that are under way.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn add(&mut self, number: u64, flow: Flow, deadline: Nanos) {
         self.flows.insert(number, flow);
+        self.waiting.push_back((number, deadline));
+        self.admit();
+    }
+
+    /// Begins the operations that wait and have room.
+    fn admit(&mut self) {
+        while let Some((number, _)) = self.waiting.front() {
+            let bytes = self.flows.get(number).map_or(0, |flow| flow.bytes);
+            if self.bytes > 0 && self.bytes + bytes > BYTES {
+                return;
+            }
+            self.bytes += bytes;
+            self.ready.insert(*number);
+            self.waiting.pop_front();
+        }
     }
 
     /// The next part to begin. Report it to [`began`](Self::began).
     pub(super) fn next(&mut self) -> Option<(StepOf, Operation)> {
+        if let Some((number, key)) = self.failed.pop() {
+            return Some(((number, 0), removal(number, key)));
+        }
         while let Some(&number) = self.ready.first() {
             if let Some(flow) = self.flows.get_mut(&number)
                 && let Some(part) = flow.next(number)
@@ -106,7 +145,13 @@ impl Large {
     }
 
     /// An operation of this number has ended, with what its user is told; or a part of a flow, which may end the flow.
-    pub(super) fn ended(&mut self, number: u64, operation: Operation, outcome: Outcome) -> Option<(u64, Outcome)> {
+    pub(super) fn ended(
+        &mut self,
+        number: u64,
+        operation: Operation,
+        outcome: Outcome,
+        deadline: Nanos,
+    ) -> Option<(u64, Outcome)> {
         let Some((of, step)) = self.parts.remove(&number) else {
             let reads = match &outcome {
                 Ok(Answer::Piece(_)) => matches!(operation, Operation::Get { .. }),
@@ -116,17 +161,23 @@ impl Large {
             if !reads {
                 return Some((number, outcome));
             }
-            let mut flow = Flow::new(operation);
+            let bytes = if let Ok(Answer::Piece(piece)) = &outcome { piece.length } else { operation.value_bytes() };
+            let mut flow = Flow::new(operation, bytes);
             flow.read();
-            self.add(number, flow);
+            self.add(number, flow, deadline);
             return None;
         };
         let flow = self.flows.get_mut(&of).filter(|flow| flow.steps == step)?;
         flow.under_way -= 1;
         let ended = flow.took(outcome);
-        if ended.is_some() {
-            self.flows.remove(&of);
-            self.ready.extend(self.waiting.pop_front());
+        if let Some(outcome) = &ended {
+            if let Some(flow) = self.flows.remove(&of) {
+                self.bytes -= flow.bytes;
+                if flow.has_staged() && outcome.is_err() {
+                    self.failed.push((of, flow.operation.key().to_vec()));
+                }
+            }
+            self.admit();
         } else {
             self.ready.insert(of);
         }
@@ -135,14 +186,18 @@ impl Large {
 }
 
 impl Flow {
-    fn new(operation: Operation) -> Self {
+    fn new(operation: Operation, bytes: usize) -> Self {
         let step = Step::Stage(0); // before the first one
-        Self { operation, step, steps: 0, under_way: 0, attempts: 0, found: Found::Unread }
+        Self { operation, bytes, step, steps: 0, under_way: 0, attempts: 0, found: Found::Unread }
     }
 
     fn enter(&mut self, step: Step) {
         (self.step, self.under_way) = (step, 0);
         self.steps += 1;
+    }
+
+    fn has_staged(&self) -> bool {
+        matches!(self.step, Step::Stage(1..))
     }
 
     fn is_expected_too_long(&self) -> bool {
@@ -193,7 +248,10 @@ impl Flow {
     fn took(&mut self, outcome: Outcome) -> Option<Outcome> {
         match (&mut self.step, outcome) {
             (Step::Read(reading), Ok(Answer::Piece(piece))) => {
-                reading.add(&piece);
+                self.attempts += u32::from(reading.add(&piece));
+                if self.attempts >= ATTEMPTS {
+                    return Some(Err(StoreError::Contended));
+                }
                 let (revision, value) = reading.whole()?;
                 self.found = Found::Value { revision, value };
                 self.decided()
@@ -237,7 +295,7 @@ impl Flow {
         let was_read = !matches!(self.found, Found::Unread);
         if was_read && !updated.done {
             self.attempts += 1;
-            if self.attempts == ATTEMPTS {
+            if self.attempts >= ATTEMPTS {
                 return Some(Err(StoreError::Contended));
             }
             self.read();
@@ -303,6 +361,12 @@ fn operand(operation: &Operation) -> &[u8] {
     if let Change::Set(value) | Change::Append(value) = update_of(operation).change { value } else { &[] }
 }
 
+/// Removes what is staged under this number, and changes nothing: no key has revision 0.
+fn removal(number: u64, key: Vec<u8>) -> Operation {
+    let (condition, change) = (Condition::Unchanged(0), Change::SetStaged(number));
+    Operation::Update { key, update: Update { condition, change, ..Update::default() } }
+}
+
 /// Whether a client that knows the value can decide what the write does.
 fn can_decide(operation: &Operation) -> bool {
     let condition = update_of(operation).condition;
@@ -313,7 +377,7 @@ fn can_decide(operation: &Operation) -> bool {
 fn before_the_write(error: StoreError) -> StoreError {
     match error {
         StoreError::TimedOut { reached, .. } => StoreError::TimedOut { was_sent: false, reached },
-        StoreError::UnknownClient | StoreError::Stale => StoreError::NotStaged,
+        StoreError::UnknownClient | StoreError::Stale | StoreError::Full => StoreError::NotStaged,
         error => error,
     }
 }
@@ -478,7 +542,7 @@ mod tests {
             let (mut toy, mut large, mut under_way) = (Toy::default(), Large::default(), Vec::new());
             toy.set(first);
             if operation.is_large() {
-                large.begin(7, operation.clone());
+                large.begin(7, operation.clone(), 0);
             } else {
                 under_way.push((7, operation.clone()));
             }
@@ -511,7 +575,7 @@ mod tests {
                 if toy.history.len() > before {
                     prop_assert_eq!(own.replace(before), None, "it writes once");
                 }
-                let end = large.ended(number, part, outcome);
+                let end = large.ended(number, part, outcome, 0);
                 prop_assert!(end.is_none() || ended.is_none());
                 ended = ended.or(end);
             }
@@ -530,25 +594,31 @@ mod tests {
     }
 
     #[test]
-    fn r7_more_operations_than_memory_is_for_wait() {
+    fn r7_more_values_than_memory_is_for_wait() {
         let mut large = Large::default();
-        let put = || Operation::Put { key: KEY.to_vec(), value: vec![0; 1_100] };
-        (0..FLOWS as u64 + 1).for_each(|number| large.begin(number, put()));
+        let put = || Operation::Put { key: KEY.to_vec(), value: vec![0; BYTES / 4] };
+        (0..6).for_each(|number| large.begin(number, put(), 10 + number));
         let begun = |large: &mut Large| {
             let begun: Vec<_> = std::iter::from_fn(|| large.next()).collect();
-            begun.iter().for_each(|(of, _)| large.began(1_000 + of.0, *of));
+            begun.iter().enumerate().for_each(|(part, (of, _))| large.began(1_000 * (of.0 + 1) + part as u64, *of));
             begun.into_iter().map(|((number, _), _)| number).collect::<BTreeSet<_>>()
         };
-        assert_eq!(begun(&mut large), (0..FLOWS as u64).collect());
-        assert_eq!(large.open(), FLOWS + 1);
-        let ended = large.ended(1_003, put(), Err(StoreError::Full));
-        assert_eq!((ended, begun(&mut large)), (Some((3, Err(StoreError::Full))), BTreeSet::from([FLOWS as u64])));
+        assert_eq!(begun(&mut large), BTreeSet::from([0, 1, 2, 3]));
+        assert_eq!((large.open(), large.next_deadline()), (6, Some(14)));
+        let ended = large.ended(1_000, put(), Err(StoreError::BadRequest), 0);
+        assert_eq!(ended, Some((0, Err(StoreError::BadRequest))));
+        assert_eq!(begun(&mut large), BTreeSet::from([0, 4]), "0 removes what it has staged");
+        assert_eq!((large.expire(14), large.expire(15), large.expire(99)), (None, Some(5), None));
+        assert_eq!((large.open(), large.next_deadline()), (4, None));
+        let mut alone = Large::default();
+        alone.begin(1, Operation::Put { key: KEY.to_vec(), value: vec![0; BYTES + 1] }, 0);
+        assert!(alone.next().is_some());
     }
 
     #[test]
     fn r3_a_part_that_fails_ends_the_write_for_certain() {
         let mut large = Large::default();
-        large.begin(7, Operation::Put { key: KEY.to_vec(), value: vec![0; 3_000] });
+        large.begin(7, Operation::Put { key: KEY.to_vec(), value: vec![0; 3_000] }, 0);
         let mut parts = std::iter::from_fn(|| large.next()).collect::<Vec<_>>();
         for (number, (of, _)) in parts.iter().enumerate() {
             large.began(number as u64, *of);
@@ -556,8 +626,9 @@ mod tests {
         let reached = crate::client::Reached::Nobody;
         let failed = Err(StoreError::TimedOut { was_sent: true, reached });
         let told = Err(StoreError::TimedOut { was_sent: false, reached });
-        assert_eq!(large.ended(1, parts.remove(1).1, failed), Some((7, told)));
-        assert_eq!(large.ended(0, parts.remove(0).1, Ok(Answer::Done)), None, "nobody waits for it");
+        assert_eq!(large.ended(1, parts.remove(1).1, failed, 0), Some((7, told)));
+        assert_eq!(large.ended(0, parts.remove(0).1, Ok(Answer::Done), 0), None, "nobody waits for it");
+        assert_eq!(large.next(), Some(((7, 0), removal(7, KEY.to_vec()))), "what it has staged makes room");
         assert_eq!((large.open(), large.next()), (0, None));
     }
 }

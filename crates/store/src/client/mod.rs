@@ -99,7 +99,7 @@ impl Client {
     /// A [`SubmitError`]; nothing was submitted.
     pub fn submit(&mut self, now: Nanos, operation: Operation) -> Result<OperationKey, SubmitError> {
         operation.check()?;
-        let queued = self.reads.waiting() + self.writes.len() + self.large.open();
+        let queued = (self.reads.waiting() + self.writes.len()).saturating_sub(self.large.parts()) + self.large.open();
         if queued >= self.config.queued_max {
             return Err(SubmitError::QueueFull(queued));
         }
@@ -108,7 +108,7 @@ impl Client {
             return Ok(OperationKey(self.enqueue(now, operation)));
         }
         let number = self.secrets.next_u64();
-        self.large.begin(number, operation);
+        self.large.begin(number, operation, now.saturating_add(self.config.timeout));
         Ok(OperationKey(number))
     }
 

@@ -216,8 +216,15 @@ impl Operation {
             Self::Put { value, .. } | Self::Create { value, .. } => value.len(),
             Self::Cas { expected, new, .. } => expected.len().max(new.len()),
             Self::Update { update, .. } => update.expected_length().max(update.operand().len()),
+            Self::Stage { length, part, .. } => part.len().max(*length as usize),
             _ => 0,
         }
+    }
+
+    /// Bytes of its values.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        self.arguments()
     }
 
     /// Whether it does not fit a packet.
@@ -239,6 +246,7 @@ impl Operation {
             0 => Err(SubmitError::EmptyKey),
             _ if key > KEY_MAX => Err(SubmitError::KeyTooLong(key)),
             _ if value > VALUE_MAX => Err(SubmitError::TooLarge(value)),
+            _ if matches!(self, Self::Stage { .. }) && self.is_large() => Err(SubmitError::TooLarge(value)),
             _ if self.is_large() && key > PlaceInValue::KEY_MAX => Err(SubmitError::KeyTooLongForValue(key)),
             _ => Ok(()),
         }

@@ -31,7 +31,9 @@ impl Reading {
         Some(Operation::Piece { place: PlaceInValue::new(&self.key, self.revision, offset as u32) })
     }
 
-    pub(super) fn add(&mut self, piece: &ValuePiece) {
+    /// Returns whether the value has changed since the pieces before.
+    pub(super) fn add(&mut self, piece: &ValuePiece) -> bool {
+        let has_changed = self.revision > 0 && piece.revision > self.revision;
         if piece.revision > self.revision {
             let pieces = piece.length.div_ceil(self.room).max(1);
             (self.revision, self.value) = (piece.revision, vec![0; piece.length]);
@@ -42,11 +44,12 @@ impl Reading {
         let place = piece.offset / self.room;
         let is_of_this = piece.revision == self.revision && piece.length == self.value.len();
         if !is_of_this || self.has.get(place) != Some(&false) {
-            return;
+            return has_changed;
         }
         self.has[place] = true;
         self.missing -= 1;
         self.value[piece.offset..piece.offset + piece.bytes.len()].copy_from_slice(&piece.bytes);
+        has_changed
     }
 
     /// Revision and value, once all is there.

@@ -4,7 +4,7 @@ use super::clients::Source;
 use crate::transaction::Step;
 use crate::update::{Change, Condition, Part, Update};
 use midflight_endpoint::mutants::planted;
-use midflight_wire::store::{Command, Write, key_hash};
+use midflight_wire::store::{Command, KEY_MAX, Write, key_hash};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -136,7 +136,8 @@ impl<'a> What<'a> {
             Command::Update => Some(Self::Update { key, update: Update::decode(arguments, expected)? }),
             Command::Stage => Some(Self::Stage { key, part: Part::decode(arguments)? }),
             Command::Transact => {
-                let is_of_key = |step: &Step<&[u8]>| !step.key.is_empty() && key_hash(step.key) == key_hash(key);
+                let has_length = |key: &[u8]| (1..=KEY_MAX).contains(&key.len());
+                let is_of_key = |step: &Step<&[u8]>| has_length(step.key) && key_hash(step.key) == key_hash(key);
                 let steps = Step::decode_all(arguments)?;
                 (!steps.is_empty() && steps.iter().all(is_of_key)).then_some(Self::Transact { key, steps: arguments })
             }

@@ -135,7 +135,7 @@ impl Image {
         let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
         let most = if planted(181) { 3 } else { usize::MAX };
         let members = state.members.iter().take(most).cloned().collect();
-        let most = if planted(201) { 0 } else { usize::MAX };
+        let most = if planted(155) { 0 } else { usize::MAX };
         let staged =
             state.store.staged.values().take(most).map(|(number, value)| (number, Arc::clone(value))).collect();
         let head = Arc::new(Head {
@@ -205,7 +205,7 @@ impl Image {
                 let value = &rest[..rest.len().min(bytes)];
                 let is_cut = value.len() < rest.len();
                 let expires = Some(item.expires()).filter(|at| *at != NEVER);
-                let revision = if planted(202) { 0 } else { item.revision() };
+                let revision = if planted(156) { 0 } else { item.revision() };
                 items.push(FrozenItem { key: item.key(), revision, expires, value, is_cut });
                 if is_cut {
                     cursor.offset += value.len() as u32;

@@ -65,10 +65,12 @@ impl Staged {
         }
         let new = || Arc::new(Value { length, last: time, parts: BTreeMap::new() });
         let value = Arc::make_mut(self.values.entry(part.staged).or_insert_with(new));
-        value.last = value.last.max(time);
         let former = value.parts.insert(part.offset, Bytes::copy_from_slice(part.bytes));
         self.bytes += cost(part.bytes);
-        self.bytes -= former.map_or(0, |former| cost(&former));
+        match former {
+            Some(former) => self.bytes -= cost(&former),
+            None => value.last = value.last.max(time),
+        }
         true
     }
 

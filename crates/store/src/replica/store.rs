@@ -11,7 +11,7 @@ use bytes::Bytes;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::PACKET_MAX;
 use midflight_wire::store::{
-    Cursor, DATA_MAX, PageWriter, Piece, PlaceInValue, Request, Status, VALUE_MAX, piece_room, scan_order,
+    Cursor, DATA_MAX, KEY_MAX, PageWriter, Piece, PlaceInValue, Request, Status, VALUE_MAX, piece_room, scan_order,
 };
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -130,7 +130,7 @@ impl Store {
     /// A piece of an item's value, as the value of a reply: from `offset` on if the item has this revision, else the first one.
     pub(super) fn piece(item: &Item, revision: u64, offset: u32) -> Vec<u8> {
         let value = item.value();
-        let told = if planted(200) && revision > 0 { revision } else { item.revision() };
+        let told = if planted(154) && revision > 0 { revision } else { item.revision() };
         let offset = if revision == told { value.len().min(offset as usize) } else { 0 };
         let bytes = &value[offset..value.len().min(offset + piece_room(item.key()))];
         let (length, offset) = ((value.len() as u32).into(), (offset as u32).into());
@@ -243,7 +243,7 @@ impl Store {
 
     pub(super) fn put(&mut self, key: &[u8], value: &[u8], expires: u64) -> Result<(), Status> {
         let is_in_pieces = key.len() + value.len() > DATA_MAX;
-        if is_in_pieces && (key.len() > PlaceInValue::KEY_MAX || value.len() > VALUE_MAX) {
+        if key.len() > KEY_MAX || is_in_pieces && (key.len() > PlaceInValue::KEY_MAX || value.len() > VALUE_MAX) {
             return Err(Status::TooLarge);
         }
         let item = Item::new(key, value, self.revision, expires);

@@ -6,7 +6,11 @@ use super::updates::{expires, holds};
 use crate::transaction::Step;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::store::{Status, Stepped, Updated};
+use std::collections::BTreeMap;
 use zerocopy::{FromZeros, IntoBytes};
+
+/// Bytes of the values that the steps of a transaction change.
+const COPIED_MAX: usize = 1 << 20;
 
 impl Store {
     /// All steps, or none if a required condition does not hold, or the reply would be too long.
@@ -16,12 +20,17 @@ impl Store {
             let present = self.get(step.key);
             holds(&step.update.condition, present, expires(&step.update, present, time), time)
         };
-        if !steps.iter().filter(|step| step.required).all(is_met) && !planted(204) {
+        if !steps.iter().filter(|step| step.required).all(is_met) && !planted(158) {
             return Outcome::plain(Status::Conflict);
         }
-        let (mut before, mut reply) = (Vec::new(), Vec::new());
+        // A step copies the value that it changes.
+        let copied: usize = steps.iter().filter_map(|step| self.get(step.key)).map(|item| item.value().len()).sum();
+        if copied > COPIED_MAX {
+            return Outcome::plain(Status::TooLarge);
+        }
+        let (mut before, mut reply) = (BTreeMap::new(), Vec::new());
         for Step { key, update, .. } in &steps {
-            before.push((*key, self.get(key).cloned()));
+            before.entry(*key).or_insert_with(|| self.get(key).cloned());
             let outcome = self.update(key, update, time);
             add_step(&mut reply, &outcome);
             if outcome.status == Status::TooLong || reply.len() > REPLY_MAX {
@@ -32,8 +41,8 @@ impl Store {
         Outcome::done(reply)
     }
 
-    fn undo(&mut self, before: Vec<(&[u8], Option<Item>)>) {
-        for (key, item) in before.into_iter().rev() {
+    fn undo(&mut self, before: BTreeMap<&[u8], Option<Item>>) {
+        for (key, item) in before {
             match item {
                 Some(item) => self.restore(item),
                 None => drop(self.remove(key)),
@@ -55,6 +64,7 @@ mod tests {
     use super::*;
     use crate::replica::entry::What;
     use crate::update::{Change, Condition, Update};
+    use midflight_wire::store::{Command, KEY_MAX, Write};
     use zerocopy::FromBytes;
 
     fn run(store: &mut Store, steps: &[Step]) -> (Status, Vec<(Status, Vec<u8>)>) {
@@ -110,6 +120,20 @@ mod tests {
         assert_eq!(values(&store), [(&b"old"[..], 7)]);
         let (status, _) = run(&mut store, &[Step::check("a", Condition::Unchanged(7)), set("a", b"new")]);
         assert_eq!((status, values(&store)), (Status::Done, vec![(&b"new"[..], 9)]));
+    }
+
+    #[test]
+    fn r7_no_transaction_copies_large_values_or_makes_a_key_that_no_client_can_name() {
+        let mut store = Store::new(32 << 20, 1);
+        store.apply(7, What::Put { key: b"a", value: &vec![1; COPIED_MAX / 2 + 1] }, 0);
+        let append = Step::new("a", Update { change: Change::Append(b"x".to_vec()), ..Update::default() });
+        assert_eq!(run(&mut store, &[append.clone(), append.clone()]).0, Status::TooLarge);
+        assert_eq!(run(&mut store, &[append]).0, Status::Done);
+        let mut arguments = Vec::new();
+        set(&format!("{{a}}{}", "x".repeat(KEY_MAX)), b"").encode(&mut arguments);
+        let mut write = Write::new_zeroed();
+        write.command = Command::Transact.into();
+        assert_eq!(What::of(&write, b"{a}", &arguments), None);
     }
 
     #[test]

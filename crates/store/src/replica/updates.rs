@@ -98,7 +98,7 @@ pub(super) fn holds(condition: &Condition<&[u8]>, item: Option<&Item>, expires: 
         (Condition::Expiring, Some(item)) => item.expires() != NEVER,
         (Condition::Later, Some(item)) => expires > item.expires(),
         (Condition::Earlier, Some(item)) => expires < item.expires(),
-        (Condition::Unchanged(revision), Some(item)) => item.revision() == *revision || planted(203),
+        (Condition::Unchanged(revision), Some(item)) => item.revision() == *revision || planted(157),
         (Condition::Absent, Some(_)) | (_, None) => false,
     }
 }

@@ -74,7 +74,7 @@ impl Shared {
     fn serves(&self, stream: &TcpStream) -> bool {
         let Some(users) = &self.users else { return true };
         let (Ok(own), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return false };
-        lock(users).serves_stream(clock::now(), own, peer)
+        lock(users).serves_stream(clock::now(), own, peer) == Some(true)
     }
 }
 

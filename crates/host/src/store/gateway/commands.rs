@@ -15,10 +15,11 @@ pub(super) type Outcome = Result<Reply, Error>;
 
 /// Operations under way at once, of all connections. Of more than 4,096 the client refuses some; here they wait.
 const OPERATIONS: usize = 4_000;
+const NO_MEMORY: &str = "no memory is left for so long a value: try again";
 /// What long requests and replies of all connections may take.
 const LONG_BYTES: usize = 256 << 20;
 /// A value from this length on is counted: one request may ask for a hundred thousand.
-const LONG: usize = 128;
+pub(super) const LONG: usize = 128;
 
 /// The commands on a store.
 pub(super) struct Commands {
@@ -241,6 +242,10 @@ pub(super) fn failed(error: &Error, writes: bool) -> Reply {
     }
 }
 
+pub(super) fn no_memory(of: &str) -> Reply {
+    Reply::Error(format!("OOM no memory is left for so long a {of}: try again"))
+}
+
 /// Of a command that writes to several keys.
 pub(super) fn failed_in_part(error: &Error) -> Reply {
     let Reply::Error(text) = failed(error, false) else { return Reply::Null };
@@ -250,11 +255,15 @@ pub(super) fn failed_in_part(error: &Error) -> Reply {
 impl Commands {
     pub(super) async fn answer(&self, operation: Operation) -> Result<Answer, Error> {
         let permit = Arc::clone(&self.room).acquire_owned().await;
+        let held = match operation.value_bytes() {
+            ..LONG => None,
+            bytes => Some(self.memory.take(bytes).ok_or_else(|| Error::Invalid(NO_MEMORY.into()))?),
+        };
         let answer = self.store.submit(operation)?;
-        // A task of its own: if the connection breaks, the permit must last until the operation has ended.
+        // A task of its own: if the connection breaks, permit and memory must last until the operation has ended.
         let ends = tokio::spawn(async move {
             let answer = answer.await;
-            drop(permit);
+            drop((permit, held));
             answer
         });
         ends.await.unwrap_or(Err(Error::Closed))
@@ -266,7 +275,7 @@ impl Commands {
             Some(value) if value.len() < LONG => Reply::Bulk(value.into()),
             Some(value) => match self.memory.take(value.len()) {
                 Some(held) => Reply::Bulk(Bytes::from_owner(Long(value, held))),
-                None => Reply::Error("OOM no memory is left for so long a reply: try again".into()),
+                None => no_memory("reply"),
             },
         }
     }

@@ -32,6 +32,8 @@ const REQUEST_COST: usize = VALUE_MAX + (64 << 10);
 const SILENT_FOR: Duration = Duration::from_secs(1);
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
 const NOT_SERVED: &[u8] = b"-NOPERM only the user who started this gateway is served, and root\r\n";
+/// If the list of connections was read too often, it is read again after this time.
+const USERS_PAUSE: Duration = Duration::from_millis(10);
 /// What the thread does, for the message when it has ended.
 const SERVES: &str = "serves Redis' clients";
 
@@ -121,14 +123,21 @@ struct Shared {
 }
 
 impl Shared {
-    fn serves(&self, stream: &TcpStream) -> bool {
+    /// Waits if too many connect at once.
+    async fn serves(&self, stream: &TcpStream) -> bool {
         let Some(users) = &self.users else { return true };
         let (Ok(own), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) else { return false };
-        lock(users).serves_stream(clock::now(), own, peer)
+        loop {
+            let is_served = lock(users).serves_stream(clock::now(), own, peer);
+            match is_served {
+                Some(is_served) => return is_served,
+                None => tokio::time::sleep(USERS_PAUSE).await,
+            }
+        }
     }
 
     async fn serve(&self, stream: TcpStream, place: &ConnectionPlace) {
-        if !self.serves(&stream) {
+        if !self.serves(&stream).await {
             let _ = stream.try_write(NOT_SERVED);
             return;
         }

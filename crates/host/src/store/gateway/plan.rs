@@ -1,11 +1,11 @@
 //! How commands run: each part as an operation of its own, or all parts of a transaction in one step.
 
 use super::super::{Answer, Change, Condition, Expiry, Operation, PlaceInValue, Step, Update, Updated, answers};
-use super::commands::{Commands, failed, failed_in_part};
+use super::commands::{Commands, LONG, failed, failed_in_part, no_memory};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use futures_util::stream::{Stream, StreamExt, iter};
 use midflight_resp::{Reply, Task};
 use midflight_wire::store::key_hash;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,12 +108,31 @@ impl Commands {
             let operations: Vec<Operation> = parts.iter().map(|(key, part)| part.as_operation(key)).collect();
             drop(parts);
             let answers = iter(operations).map(|operation| commands.answer(operation)).buffered(PARTS_AT_ONCE);
-            match answers.map(|answer| answer.map(found)).try_collect().await {
-                Ok(found) => reply(&commands, found),
+            match commands.gather(answers).await {
+                Ok(Some(found)) => reply(&commands, found),
+                Ok(None) => no_memory("reply"),
                 Err(error) if is_partial => failed_in_part(&error),
                 Err(error) => failed(&error, writes),
             }
         })
+    }
+
+    /// What the parts have found; `None` if no memory is left for all values.
+    async fn gather(&self, answers: impl Stream<Item = Result<Answer, Error>>) -> Result<Option<Vec<Updated>>, Error> {
+        let (mut all, mut bytes, mut held) = (Vec::new(), 0, None);
+        let mut answers = std::pin::pin!(answers);
+        while let Some(answer) = answers.next().await {
+            let found = found(answer?);
+            bytes += found.value.as_ref().map_or(0, Vec::len);
+            if bytes >= LONG {
+                let held = held.get_or_insert_with(|| self.memory().take(0));
+                if !held.as_mut().is_some_and(|held| held.resize(bytes)) {
+                    return Ok(None);
+                }
+            }
+            all.push(found);
+        }
+        Ok(Some(all))
     }
 
     pub(super) fn run_transaction(
