@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 const VERSION: u8 = 2;
-/// A part ends after this many bytes; it exceeds them by at most one item or as many bytes of a value.
+/// A part ends with the shard after this many bytes, or after twice as many. A value with more is cut.
 const PART_BYTES: usize = 256 << 10;
 const CLIENT_BYTES: usize = 64;
 
@@ -213,11 +213,14 @@ impl Image {
                     (cursor.item, cursor.offset) = (cursor.item + 1, 0);
                 }
                 length += item.key().len() + value.len();
-                if is_cut || length >= bytes {
+                if is_cut || length >= 2 * bytes {
                     break 'all;
                 }
             }
             (cursor.shard, cursor.item) = (cursor.shard + 1, 0);
+            if length >= bytes {
+                break;
+            }
         }
         (!items.is_empty()).then_some(Part::Items(items))
     }
