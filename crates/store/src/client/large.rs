@@ -40,8 +40,9 @@ pub(super) struct Large {
 
 struct Flow {
     operation: Operation,
-    /// Bytes of its value, as far as they are known when it begins.
+    /// Bytes of its value, as far as they are known.
     bytes: usize,
+    deadline: Nanos,
     step: Step,
     /// Counts steps: what an earlier one began no longer counts.
     steps: u32,
@@ -79,13 +80,13 @@ impl Large {
     /// Begins a write that is too large.
     pub(super) fn begin(&mut self, number: u64, operation: Operation, deadline: Nanos) {
         let bytes = operation.value_bytes();
-        let mut flow = Flow::new(operation, bytes);
+        let mut flow = Flow::new(operation, bytes, deadline);
         if flow.is_expected_too_long() {
             flow.read();
         } else {
             flow.write();
         }
-        self.add(number, flow, deadline);
+        self.add(number, flow);
     }
 
     /// Ends an operation that has waited until its deadline.
@@ -104,9 +105,9 @@ impl Large {
         self.parts.len()
     }
 
-    fn add(&mut self, number: u64, flow: Flow, deadline: Nanos) {
+    fn add(&mut self, number: u64, flow: Flow) {
+        self.waiting.push_back((number, flow.deadline));
         self.flows.insert(number, flow);
-        self.waiting.push_back((number, deadline));
         self.admit();
     }
 
@@ -162,13 +163,22 @@ impl Large {
                 return Some((number, outcome));
             }
             let bytes = if let Ok(Answer::Piece(piece)) = &outcome { piece.length } else { operation.value_bytes() };
-            let mut flow = Flow::new(operation, bytes);
+            let mut flow = Flow::new(operation, bytes, deadline);
             flow.read();
-            self.add(number, flow, deadline);
+            self.add(number, flow);
             return None;
         };
         let flow = self.flows.get_mut(&of).filter(|flow| flow.steps == step)?;
         flow.under_way -= 1;
+        let former = flow.bytes;
+        if flow.must_wait_for(&outcome) {
+            if let Some(flow) = self.flows.remove(&of) {
+                self.bytes -= former;
+                self.ready.remove(&of);
+                self.add(of, flow);
+            }
+            return None;
+        }
         let ended = flow.took(outcome);
         if let Some(outcome) = &ended {
             if let Some(flow) = self.flows.remove(&of) {
@@ -186,14 +196,27 @@ impl Large {
 }
 
 impl Flow {
-    fn new(operation: Operation, bytes: usize) -> Self {
+    fn new(operation: Operation, bytes: usize, deadline: Nanos) -> Self {
         let step = Step::Stage(0); // before the first one
-        Self { operation, bytes, step, steps: 0, under_way: 0, attempts: 0, found: Found::Unread }
+        Self { operation, bytes, deadline, step, steps: 0, under_way: 0, attempts: 0, found: Found::Unread }
     }
 
     fn enter(&mut self, step: Step) {
         (self.step, self.under_way) = (step, 0);
         self.steps += 1;
+    }
+
+    /// Whether a value is longer than it was known to be, and its operation must wait for the memory. It then starts again.
+    fn must_wait_for(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Ok(Answer::Piece(piece)) if piece.length > self.bytes && self.attempts + 1 < ATTEMPTS => {
+                self.bytes = piece.length;
+                self.attempts += 1;
+                self.read();
+                true
+            }
+            _ => false,
+        }
     }
 
     fn has_staged(&self) -> bool {

@@ -229,6 +229,33 @@ fn r7_more_values_than_memory_is_for_wait() {
 }
 
 #[test]
+fn r7_a_value_that_is_longer_than_was_known_waits_for_memory() {
+    let key = || KEY.to_vec();
+    let (mut large, put) = (Large::default(), Operation::Put { key: key(), value: vec![0; BYTES - 100] });
+    large.begin(1, put.clone(), 50);
+    while let Some((of, _)) = large.next() {
+        large.began(1_000 + large.parts() as u64, of);
+    }
+    // GETSET of a large value: only its first piece says how long it is.
+    let update = Update { change: Change::Set(vec![1]), returns: true, ..Update::default() };
+    let exchange = Operation::Update { key: key(), update };
+    assert_eq!(large.ended(2, exchange, Err(StoreError::TooLong), 60), None);
+    let (of, first) = large.next().expect("the first piece");
+    large.began(3, of);
+    let piece = ValuePiece { revision: 7, length: 1_000_000, offset: 0, bytes: vec![0; piece_room(KEY)] };
+    assert_eq!(large.ended(3, first.clone(), Ok(Answer::Piece(piece.clone())), 0), None);
+    assert_eq!((large.next(), large.next_deadline()), (None, Some(60)));
+    assert!(large.ended(1_000, put, Err(StoreError::BadRequest), 0).is_some());
+    let removal = large.next().expect("1 removes what it has staged");
+    assert_eq!(removal.0.0, 1);
+    let (of, again) = large.next().expect("the first piece again");
+    assert_eq!((of.0, &again), (2, &first));
+    large.began(4, of);
+    assert_eq!(large.ended(4, again, Ok(Answer::Piece(piece)), 0), None);
+    assert!(large.next().is_some_and(|(of, part)| of.0 == 2 && part != first), "the other pieces");
+}
+
+#[test]
 fn r3_a_part_that_fails_ends_the_write_for_certain() {
     let mut large = Large::default();
     large.begin(7, Operation::Put { key: KEY.to_vec(), value: vec![0; 3_000] }, 0);
