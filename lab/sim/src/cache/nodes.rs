@@ -78,8 +78,8 @@ pub fn add_server(world: &mut World, place: Place, config: ServerConfig, service
     )
 }
 
-/// Starts a client with workers: of this operator, or without one, with its own selector of this kind, one of so many,
-/// among these servers. The world draws its seed at each start.
+/// Starts a client with workers. `way` is its operator's address, or how it selects itself: the algorithm, the number of selectors, and the
+/// servers. The world draws its seed at each start.
 pub fn add_client(
     world: &mut World,
     place: Place,

@@ -242,8 +242,9 @@ pub(super) fn failed(error: &Error, writes: bool) -> Reply {
     }
 }
 
-pub(super) fn no_memory(of: &str) -> Reply {
-    Reply::Error(format!("OOM no memory is left for so long a {of}: try again"))
+/// For a reply.
+pub(super) fn no_memory() -> Reply {
+    Reply::Error("OOM no memory is left for so long a reply; if the command writes, the write has taken place".into())
 }
 
 /// Of a command that writes to several keys.
@@ -275,7 +276,7 @@ impl Commands {
             Some(value) if value.len() < LONG => Reply::Bulk(value.into()),
             Some(value) => match self.memory.take(value.len()) {
                 Some(held) => Reply::Bulk(Bytes::from_owner(Long(value, held))),
-                None => no_memory("reply"),
+                None => no_memory(),
             },
         }
     }

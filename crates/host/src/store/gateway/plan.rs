@@ -99,6 +99,12 @@ fn found(answer: Answer) -> Updated {
     }
 }
 
+/// The outcomes of a command's steps, or its first error. Takes all of them, so that the next command gets its own.
+fn next_outcomes<E>(outcomes: &mut impl Iterator<Item = Result<Updated, E>>, steps: usize) -> Result<Vec<Updated>, E> {
+    let all: Vec<_> = outcomes.take(steps).collect();
+    all.into_iter().collect()
+}
+
 impl Commands {
     pub(super) fn run_plan(self: &Arc<Self>, plan: Plan) -> Task {
         let (commands, keys, writes) = (Arc::clone(self), plan.keys().cloned().collect::<Vec<_>>(), plan.writes());
@@ -110,7 +116,7 @@ impl Commands {
             let answers = iter(operations).map(|operation| commands.answer(operation)).buffered(PARTS_AT_ONCE);
             match commands.gather(answers).await {
                 Ok(Some(found)) => reply(&commands, found),
-                Ok(None) => no_memory("reply"),
+                Ok(None) => no_memory(),
                 Err(error) if is_partial => failed_in_part(&error),
                 Err(error) => failed(&error, writes),
             }
@@ -182,11 +188,9 @@ impl Commands {
             return Ok(Reply::NoArray);
         };
         let mut outcomes = outcomes.into_iter().skip(checks);
-        let replies = plans.into_iter().map(|Plan { parts, reply }| {
-            match outcomes.by_ref().take(parts.len()).collect::<Result<Vec<_>, _>>() {
-                Ok(found) => reply(self, found),
-                Err(error) => failed(&error.into(), false),
-            }
+        let replies = plans.into_iter().map(|Plan { parts, reply }| match next_outcomes(&mut outcomes, parts.len()) {
+            Ok(found) => reply(self, found),
+            Err(error) => failed(&error.into(), false),
         });
         Ok(Reply::Array(replies.collect()))
     }
@@ -212,5 +216,18 @@ impl Commands {
 
     async fn revision(&self, key: &Bytes) -> Result<Option<u64>, Error> {
         self.answer(Operation::Piece { place: PlaceInValue::new(key, 0, 0) }).await.map(answers::revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r1_a_step_that_fails_leaves_the_next_command_its_own_outcome() {
+        let number = |number| Ok(Updated { number, ..Updated::default() });
+        let mut outcomes = [Err("full"), number(1), number(2)].into_iter();
+        assert_eq!(next_outcomes(&mut outcomes, 2), Err("full"));
+        assert_eq!(next_outcomes(&mut outcomes, 1).map(|all| all[0].number), Ok(2));
     }
 }
